@@ -1,0 +1,3 @@
+"""pyagent: an interactive coding agent for the terminal."""
+
+__version__ = "0.1.0"
