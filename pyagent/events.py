@@ -1,0 +1,385 @@
+"""What the agent tells its front ends: typed facts, never markup.
+
+`RecordCommitted` carries every record as it enters the log, and a resumed session sends its records the same way,
+so a front end folds one stream. The other events tell of what is under way and leave no trace of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from pyagent.log import Record
+from pyagent.messages import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class GaugeFacts:
+    """How full the context is. All figures in tokens; one shared count feeds gauge, trigger and `/context`."""
+
+    used_tokens: int
+    is_estimate: bool
+    window_tokens: int
+    effective_window_tokens: int
+    warning_tokens: int
+    error_tokens: int
+    trigger_tokens: int
+    blocking_tokens: int
+    is_auto_compact_on: bool
+    percent_left: int
+    """Until auto-compact (or, with it off, until the effective window is full); 0 to 100."""
+    state: Literal["ok", "warning", "error", "compact", "blocked"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    """The first event: which conversation this is. A resumed one's records follow."""
+
+    session_id: str
+    transcript_path: str
+    cwd: str
+    model: str
+    mode: str
+    git_branch: str
+    is_offline: bool
+    is_resumed: bool
+    context_files: tuple[str, ...] = ()
+    """Memory files that were loaded."""
+    tool_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCommitted:
+    """A record stands in the log. `is_replay` is True while a resumed session is being shown."""
+
+    record: Record
+    is_replay: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFinished:
+    """All records of the resumed session were sent; what follows is live."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    prompt_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStarted:
+    """One API round begins. `source` is the query source (`repl_main_thread`, `sdk`, `compact` …)."""
+
+    source: str
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputDelta:
+    """The model is writing a tool call; `name` is the tool, `chars` how much of its input has come so far."""
+
+    tool_use_id: str
+    name: str
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDiscarded:
+    """What was streamed since `RequestStarted` is not part of the conversation: the stream broke or was refused."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WireEvent:
+    """A raw streaming event of the API, for `--include-partial-messages`."""
+
+    event: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """The call failed in a way that may pass; it is made again in `delay_s` seconds unless cancelled."""
+
+    attempt: int
+    max_attempts: int
+    delay_s: float
+    reason: str
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    tool_use_id: str
+    name: str
+    summary: str
+    input: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """New output of a running tool, already free of control sequences."""
+
+    tool_use_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    tool_use_id: str
+    name: str
+    summary: str
+    is_error: bool
+    text: str
+    duration_s: float
+    display: JsonObject = field(default_factory=dict)
+    """What a front end may show better than `text`: `{"patch": [...]}` for edits, `{"exit_code": n}` …"""
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionQuestion:
+    """What a person is asked before a tool runs: the real thing, with nothing left out."""
+
+    tool_name: str
+    action: Literal["edit", "command", "read", "network", "other"]
+    subject: str
+    """The whole command, the resolved path, the host."""
+    reason: str = ""
+    """Why it is asked: the rule or the rule of thumb that was not met."""
+    old_text: str | None = None
+    new_text: str | None = None
+    """Before and after, for a diff."""
+    session_rule: str = ""
+    """The rule that 'yes, for this session' would add; empty if only once is possible."""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionNeeded:
+    request_id: str
+    tool_use_id: str
+    question: PermissionQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionSettled:
+    """The dialog is over: answered, or withdrawn by an interrupt."""
+
+    request_id: str
+    is_allowed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GaugeMoved:
+    gauge: GaugeFacts
+
+
+@dataclass(frozen=True, slots=True)
+class CostMoved:
+    """The bill so far; `is_exact` is False when a model's price is unknown."""
+
+    total_usd: float
+    is_exact: bool
+    cache_read_share: float
+    """Of all prompt tokens of the last main request, the share read from the cache; 0 to 1."""
+    cache_expires_in_s: float | None
+    """Seconds until the prompt cache goes cold; None when nothing is cached."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStarted:
+    trigger: Literal["manual", "auto"]
+    layer: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionProgress:
+    summary_tokens: int
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionFinished:
+    """The boundary stands in the log (its record came just before). Figures in tokens, seconds and dollars."""
+
+    trigger: Literal["manual", "auto"]
+    layer: str
+    before_tokens: int
+    after_tokens: int
+    calls: int
+    duration_s: float
+    cost_usd: float | None
+    facts: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionEnded:
+    """A compaction ended without a boundary: refused, failed or cancelled; the conversation is as it was."""
+
+    outcome: Literal["declined", "failed", "cancelled"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One line for the person; `hint` says what to do next."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The answer to a command such as `/context` or `/cost`: plain text for a screen of its own, and its data."""
+
+    title: str
+    text: str
+    data: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingMoved:
+    """`model`, `mode`, `title`, `effort` or `cwd` has a new value."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChanged:
+    """Prompts waiting for the turn to end, oldest first: (prompt id, text)."""
+
+    prompts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptReturned:
+    """Text that goes back into the input line: a prompt interrupted before anything was answered, or taken back."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """A turn is over. `stop_reason` is the API's, or `interrupted`, `max_turns`, `budget`, `refused_by_user` …"""
+
+    stop_reason: str
+    api_rounds: int
+    duration_s: float
+    text: str = ""
+    """The last response's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    """A turn ended by an error; the session stays usable. `kind` is the error's class name."""
+
+    kind: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationClosed:
+    """The last event."""
+
+    session_id: str
+
+
+Event: TypeAlias = (
+    SessionOpened
+    | RecordCommitted
+    | ReplayFinished
+    | TurnStarted
+    | RequestStarted
+    | TextDelta
+    | ThinkingDelta
+    | ToolInputDelta
+    | StreamDiscarded
+    | WireEvent
+    | RetryScheduled
+    | ToolStarted
+    | ToolProgress
+    | ToolFinished
+    | PermissionNeeded
+    | PermissionSettled
+    | GaugeMoved
+    | CostMoved
+    | CompactionStarted
+    | CompactionProgress
+    | CompactionFinished
+    | CompactionEnded
+    | Notice
+    | Report
+    | SettingMoved
+    | QueueChanged
+    | PromptReturned
+    | TurnFinished
+    | TurnFailed
+    | ConversationClosed
+)
+
+
+class EventSink(Protocol):
+    """Where a conversation puts its events. Must return at once: a stalled reader never stops the agent."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+# ── what front ends may say to a conversation ────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitPrompt:
+    """A prompt. While a turn runs it is queued. `display` is what was typed, if the model gets more than that."""
+
+    text: str
+    display: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBackQueued:
+    """The newest queued prompt goes back to the input line (`PromptReturned`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """Esc: stop what runs now."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommand:
+    """A slash command the agent answers: `compact`, `context`, `cost`, `clear`, `model`, `mode`, `rename` …"""
+
+    name: str
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPermission:
+    request_id: str
+    answer: Literal["once", "session", "no"]
+    feedback: str = ""
+    """With `no`: what the model should do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """Finish up: stop the turn, end background tasks, close the log."""
+
+    reason: str = "exit"
+
+
+Command: TypeAlias = SubmitPrompt | TakeBackQueued | Interrupt | RunCommand | AnswerPermission | Shutdown

@@ -1,0 +1,484 @@
+"""The append-only log of a conversation: what each record may hold, and its line in the session file.
+
+Three sorts of payload: *entries* (what the model may see), *ops* (what changes the view of entries, never an
+entry), and *facts* (everything else a resume must know). A record is never rewritten or deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from datetime import UTC, datetime
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from pyagent.messages import (
+    Block,
+    JsonObject,
+    TextBlock,
+    Usage,
+    block_to_record,
+    parse_block,
+    scrub_json,
+    text_of,
+)
+
+SCHEMA_VERSION = 1
+"""Written on the first line. Raised when an older reader would misread a newer file, not for new kinds or fields."""
+
+UserOrigin: TypeAlias = Literal["prompt", "tool_results", "summary", "attachment", "reminder", "continuation"]
+"""Who wrote a user entry: the person, the tools, a compaction's summary, files and state set before the model,
+a note of pyagent's, or the marker that asks the model to go on after a cut-off answer."""
+
+
+# ── entries ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class UserEntry:
+    """A message of the user's side, with the text as the model sees it, rendered once."""
+
+    kind: ClassVar[str] = "user"
+    content: tuple[Block, ...]
+    origin: UserOrigin = "prompt"
+    label: str = ""
+    """What an attachment is, for the screen and for budgets: `memory:<path>`, `file:<path>`, `tasks`, `plan` …"""
+    display: str = ""
+    """The prompt as typed, where the model gets more (an expanded paste); empty if the same."""
+
+    @property
+    def text(self) -> str:
+        return text_of(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantEntry:
+    """One whole response. `content` holds the blocks exactly as received."""
+
+    kind: ClassVar[str] = "assistant"
+    message_id: str
+    model: str
+    content: tuple[JsonObject, ...]
+    stop_reason: str | None
+    usage: Usage
+    prefix_digest: str
+    """Digest of the prefix it was sampled under; its signed thinking is sent again only behind that very prefix."""
+    profile_id: str
+    request_started_at: datetime | None = None
+    """When its request began: the prompt cache's lifetime counts from there."""
+    cache_ttl_s: int = 0
+    """Lifetime of the cache entries its request asked for, seconds; 0 if it asked for none."""
+    cost_usd: float | None = None
+    """Price of the call; None where the model's price is unknown."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return tuple(parse_block(raw) for raw in self.content)
+
+    @property
+    def text(self) -> str:
+        return text_of(self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A compaction's commit record: the entries named in `layout` are the view from here on."""
+
+    kind: ClassVar[str] = "boundary"
+    layout: tuple[str, ...]
+    """Uuids of the new view's entries, in order: summary, kept messages, attachments."""
+    trigger: Literal["manual", "auto"]
+    layer: str
+    """What made it: `full`, `session_memory`, `reactive`, `extractive`, `server`."""
+    pre_tokens: int
+    post_tokens: int
+    messages_summarized: int
+    kept: tuple[str, ...] = ()
+    """Uuids in `layout` that stand before this compaction in the log."""
+    summary_uuid: str = ""
+    user_context: str = ""
+    receipt: JsonObject = field(default_factory=dict)
+    """What the row on the screen unfolds to: duration_s, calls, cost_usd, cached share, restored files …"""
+    checkpoint: JsonObject = field(default_factory=dict)
+    """State a reader needs that opens the file from here: see `ConversationState`."""
+
+
+Entry: TypeAlias = UserEntry | AssistantEntry
+
+
+# ── ops ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ClearResults:
+    """Old tool results read as these placeholders from now on."""
+
+    kind: ClassVar[str] = "clear_results"
+    placeholders: dict[str, str]
+    """tool_use id → the rendered placeholder."""
+    reason: str = ""
+    freed_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snip:
+    """Entries that leave the view, always with their pairs."""
+
+    kind: ClassVar[str] = "snip"
+    uuids: tuple[str, ...]
+    reason: str = ""
+    freed_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A finished stretch of entries that reads as one rendered user text, standing where its first entry stood."""
+
+    kind: ClassVar[str] = "fold"
+    uuids: tuple[str, ...]
+    text: str
+    freed_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A correction written before a send, so that the same fault never comes back."""
+
+    kind: ClassVar[str] = "repair"
+    reason: str
+    answers: dict[str, str] = field(default_factory=dict)
+    """tool_use id → text of the error result that answers it, where no result ever came."""
+    dropped_results: tuple[str, ...] = ()
+    """`<entry uuid>/<block index>` of results without a use, or given twice."""
+    dropped_blocks: tuple[str, ...] = ()
+    """`<entry uuid>/<block index>` of other blocks the server will never take."""
+    dropped_thinking: tuple[str, ...] = ()
+    """Uuids of assistant entries whose thinking is no longer sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetHead:
+    """The conversation goes on from the record `seq`; what came after stays in the file, on its own branch."""
+
+    kind: ClassVar[str] = "set_head"
+    seq: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Takes back the op, boundary (with its whole transaction) or revoke at `seq`. What was said since stays."""
+
+    kind: ClassVar[str] = "revoke"
+    seq: int
+
+
+ViewOp: TypeAlias = ClearResults | Snip | Fold | Repair
+
+
+# ── facts ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStarted:
+    kind: ClassVar[str] = "session"
+    schema_version: int
+    session_id: str
+    cwd: str
+    version: str
+    git_branch: str = ""
+    forked_from: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRecorded:
+    """A request profile, content-addressed; see `pyagent.agent.wire.profile`."""
+
+    kind: ClassVar[str] = "profile"
+    profile_id: str
+    body: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChanged:
+    """A session-wide setting: `title`, `mode`, `model`, `effort`, `cwd`. The last record of a name wins."""
+
+    kind: ClassVar[str] = "setting"
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileSeen:
+    """The model knows this content of a file, as long as the result or entry that showed it stands in the view."""
+
+    kind: ClassVar[str] = "file_seen"
+    path: str
+    sha256: str
+    """Of the whole file's bytes at that moment."""
+    shown_by: str
+    """tool_use id, or uuid of the attachment entry, that carries the content."""
+    how: Literal["read", "edit", "write", "restore"]
+    is_partial: bool = False
+    line_range: tuple[int, ...] = ()
+    """First and last line shown, from 1; empty for the whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRan:
+    """What the screen shows of a finished tool call beside the result: display data, never sent to the model."""
+
+    kind: ClassVar[str] = "tool_ran"
+    tool_use_id: str
+    summary: str
+    duration_s: float = 0.0
+    display: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptQueued:
+    """Text typed while a turn ran; it becomes a prompt when `PromptTaken` or a turn's start takes it."""
+
+    kind: ClassVar[str] = "prompt_queued"
+    prompt_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTaken:
+    """A queued prompt was sent, or went back to the input line."""
+
+    kind: ClassVar[str] = "prompt_taken"
+    prompt_id: str
+    was_sent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CallCost:
+    """Usage of a call that is no entry (summary, notes, a broken stream): it counts for the bill, never the gauge."""
+
+    kind: ClassVar[str] = "call_cost"
+    source: str
+    model: str
+    usage: Usage
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionFailed:
+    kind: ClassVar[str] = "compaction_failed"
+    layer: str
+    trigger: Literal["manual", "auto"]
+    reason: str
+    is_cancel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TrackingSaved:
+    """State of the automatic layers between calls (failure counts and the like): a resume keeps the breakers."""
+
+    kind: ClassVar[str] = "tracking"
+    state: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    kind: ClassVar[str] = "turn_ended"
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeShown:
+    """A line for the person that a resumed screen shows again."""
+
+    kind: ClassVar[str] = "notice"
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownPayload:
+    """A record of a kind this version does not know; `raw` is its whole line."""
+
+    kind: ClassVar[str] = "unknown"
+    raw: JsonObject
+
+
+Fact: TypeAlias = (
+    SessionStarted
+    | ProfileRecorded
+    | SettingChanged
+    | FileSeen
+    | ToolRan
+    | PromptQueued
+    | PromptTaken
+    | CallCost
+    | CompactionFailed
+    | TrackingSaved
+    | TurnEnded
+    | NoticeShown
+    | UnknownPayload
+)
+Payload: TypeAlias = Entry | Boundary | ViewOp | SetHead | Revoke | Fact
+
+_PAYLOADS: dict[str, type[Any]] = {
+    payload.kind: payload
+    for payload in (
+        UserEntry,
+        AssistantEntry,
+        Boundary,
+        ClearResults,
+        Snip,
+        Fold,
+        Repair,
+        SetHead,
+        Revoke,
+        SessionStarted,
+        ProfileRecorded,
+        SettingChanged,
+        FileSeen,
+        ToolRan,
+        PromptQueued,
+        PromptTaken,
+        CallCost,
+        CompactionFailed,
+        TrackingSaved,
+        TurnEnded,
+        NoticeShown,
+    )
+}
+
+
+# ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line of the log. `seq` counts from 0 without gaps; `tx` names the transaction it belongs to, if any."""
+
+    seq: int
+    uuid: str
+    at: datetime
+    payload: Payload
+    tx: str = ""
+    extra: JsonObject = field(default_factory=dict)
+    """Fields of the line that this version does not know."""
+
+    @property
+    def is_entry(self) -> bool:
+        return isinstance(self.payload, UserEntry | AssistantEntry)
+
+
+_ENVELOPE = ("seq", "type", "uuid", "timestamp", "tx")
+
+
+def record_to_line(record: Record) -> bytes:
+    """The record as one line of JSON, newline included. ASCII only, so no character can split or break a line."""
+    if isinstance(record.payload, UnknownPayload):
+        line = record.payload.raw
+    else:
+        line = {
+            "seq": record.seq,
+            "type": record.payload.kind,
+            "uuid": record.uuid,
+            "timestamp": record.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        }
+        if record.tx:
+            line["tx"] = record.tx
+        line |= _encode_fields(record.payload) | record.extra
+    return json.dumps(line, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def record_from_json(line: JsonObject) -> Record:
+    """The record of one parsed line.
+
+    Raises:
+        ValueError: the envelope is missing or of the wrong type, or a known kind lacks one of its fields.
+    """
+    try:
+        seq, kind, uuid = line["seq"], line["type"], line["uuid"]
+        at = datetime.fromisoformat(line["timestamp"])
+        if not isinstance(seq, int) or not isinstance(uuid, str) or at.tzinfo is None:
+            raise ValueError("not a record: bad envelope")
+        payload_type = _PAYLOADS.get(kind)
+        if payload_type is None:
+            return Record(seq, uuid, at, UnknownPayload(line), line.get("tx", ""))
+        names = {f.name for f in fields(payload_type)}
+        extra = {key: value for key, value in line.items() if key not in names and key not in _ENVELOPE}
+        return Record(seq, uuid, at, _decode_dataclass(payload_type, line), line.get("tx", ""), extra)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a record: {error}") from error
+
+
+def _encode_fields(value: Any) -> JsonObject:
+    """A dataclass's fields as JSON; fields at their default are left out to keep lines short."""
+    encoded: JsonObject = {}
+    for f in fields(value):
+        item = getattr(value, f.name)
+        default = f.default_factory() if f.default_factory is not MISSING else f.default
+        if default is MISSING or item != default:
+            encoded[f.name] = _encode(item)
+    return encoded
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, Usage):
+        return value.raw or _encode_fields(value)
+    if isinstance(value, tuple):
+        return [_encode(item) for item in value]
+    if is_dataclass(value):
+        return scrub_json(block_to_record(value))  # type: ignore[arg-type]  # blocks are the only other dataclasses in a payload
+    return scrub_json(value)
+
+
+def _decode_dataclass(kind: type[Any], raw: Mapping[str, Any]) -> Any:
+    decoders = _decoders(kind.kind)
+    return kind(**{name: decode(raw[name]) for name, decode in decoders.items() if name in raw})
+
+
+@cache
+def _decoders(kind: str) -> dict[str, Callable[[Any], Any]]:
+    hints = get_type_hints(_PAYLOADS[kind])
+    return {f.name: _decoder(hints[f.name]) for f in fields(_PAYLOADS[kind])}
+
+
+def _decoder(hint: Any) -> Callable[[Any], Any]:
+    """What turns a JSON value into a field of this type, checking its outer shape."""
+    if hint is datetime:
+        return datetime.fromisoformat
+    if hint is Usage:
+        return Usage.from_wire
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        if NoneType in args:
+            inner = _decoder(next(arg for arg in args if arg is not NoneType))
+            return lambda value: None if value is None else inner(value)
+        return lambda value: value
+    if origin is Literal:
+        return lambda value: _one_of(value, args)
+    if origin is tuple:
+        if TextBlock in get_args(args[0]):
+            return lambda value: tuple(parse_block(item) for item in _of_type(value, list))
+        return lambda value: tuple(_of_type(value, list))
+    if origin is dict:
+        return lambda value: _of_type(value, dict)
+    if hint is float:
+        return lambda value: float(_of_type(value, (int, float)))
+    return lambda value: _of_type(value, hint)
+
+
+def _of_type(value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"expected {kind}, found {type(value).__name__}")
+    return value
+
+
+def _one_of(value: Any, choices: tuple[Any, ...]) -> Any:
+    if value not in choices:
+        raise TypeError(f"expected one of {choices}, found {value!r}")
+    return value

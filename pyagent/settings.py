@@ -1,0 +1,170 @@
+"""Settings: their defaults, and how JSON files, environment and flags override them.
+
+Reading the files is `pyagent.agent.config`'s work; here values are only checked and merged. A value that cannot be
+used is reported once in words and then ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
+PERMISSION_MODES: tuple[str, ...] = get_args(PermissionMode)
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """Switches of the context pipeline. Those off by default stay off until measurement says otherwise."""
+
+    cached_microcompact: bool = False
+    history_snip: bool = False
+    context_collapse: bool = False
+    reactive_compact: bool = True
+    reactive_only: bool = False
+    prompt_cache_break_detection: bool = True
+    session_memory: bool = True
+    api_context_management: bool = False
+    compact_cache_prefix: bool = True
+    compact_streaming_retry: bool = True
+    commit_attribution: bool = False
+    time_based_microcompact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionSettings:
+    """What a person may set about the context window. None means: as the model and the defaults have it."""
+
+    is_disabled: bool = False
+    """`DISABLE_COMPACT`: nothing compacts, `/compact` says why."""
+    is_auto_disabled: bool = False
+    """`DISABLE_AUTO_COMPACT` or the user's setting: nothing compacts by itself."""
+    window_tokens: int | None = None
+    """The context window to assume, from 8,000; never above the model's."""
+    trigger_percent: float | None = None
+    """Trigger as a percentage of the effective window; can only lower it."""
+    blocking_tokens: int | None = None
+    warning_buffer_tokens: int = 20_000
+    error_buffer_tokens: int = 20_000
+    gap_minutes: float = 60.0
+    keep_recent: int = 5
+    api_trigger_tokens: int = 180_000
+    api_target_tokens: int = 40_000
+    gates: Gates = field(default_factory=Gates)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    model: str = ""
+    fallback_models: tuple[str, ...] = ()
+    effort: str = ""
+    permission_mode: PermissionMode = "default"
+    allow_rules: tuple[str, ...] = ()
+    ask_rules: tuple[str, ...] = ()
+    deny_rules: tuple[str, ...] = ()
+    additional_dirs: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    theme: str = ""
+    max_output_tokens: int | None = None
+    is_cache_ttl_1h: bool = False
+    bash_default_timeout_ms: int = 120_000
+    bash_max_timeout_ms: int = 600_000
+    bash_max_output_chars: int = 30_000
+    read_max_tokens: int = 25_000
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
+
+
+MIN_WINDOW_TOKENS = 8_000
+"""Smallest window a user may set: below it the system prompt and tools alone would fill the effective window."""
+
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+
+def _bool(text: str) -> bool:
+    if text.strip().lower() in _TRUE:
+        return True
+    if text.strip().lower() in _FALSE:
+        return False
+    raise ValueError("use 1 or 0")
+
+
+def _whole(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.strip().isdecimal():
+            raise ValueError("use a whole number")
+        number = int(text)
+        if number < minimum or (maximum is not None and number > maximum):
+            raise ValueError(f"use a number from {minimum:,}" + (f" to {maximum:,}" if maximum is not None else " up"))
+        return number
+
+    return parse
+
+
+def _percent(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError("use a percentage from 1 to 100") from None
+    if not 1 <= number <= 100:
+        raise ValueError("use a percentage from 1 to 100")
+    return number
+
+
+_ENVIRONMENT: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
+    ("DISABLE_COMPACT", "compaction.is_disabled", _bool),
+    ("DISABLE_AUTO_COMPACT", "compaction.is_auto_disabled", _bool),
+    ("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "compaction.window_tokens", _whole(MIN_WINDOW_TOKENS)),
+    ("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "compaction.trigger_percent", _percent),
+    ("CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE", "compaction.blocking_tokens", _whole(1)),
+    ("API_MAX_INPUT_TOKENS", "compaction.api_trigger_tokens", _whole(1)),
+    ("API_TARGET_INPUT_TOKENS", "compaction.api_target_tokens", _whole(1)),
+    ("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "max_output_tokens", _whole(1)),
+    ("ENABLE_PROMPT_CACHING_1H", "is_cache_ttl_1h", _bool),
+    ("BASH_DEFAULT_TIMEOUT_MS", "bash_default_timeout_ms", _whole(1)),
+    ("BASH_MAX_TIMEOUT_MS", "bash_max_timeout_ms", _whole(1)),
+    ("BASH_MAX_OUTPUT_LENGTH", "bash_max_output_chars", _whole(1_000, 150_000)),
+    ("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS", "read_max_tokens", _whole(1_000)),
+    ("ANTHROPIC_MODEL", "model", str),
+)
+"""(variable, setting, parser). For each, a twin with the prefix `PYAGENT_` wins (see `twin_of`)."""
+
+
+def twin_of(variable: str) -> str:
+    """pyagent's own name for a variable: `CLAUDE_CODE_AUTO_COMPACT_WINDOW` → `PYAGENT_AUTO_COMPACT_WINDOW`."""
+    for prefix in ("CLAUDE_CODE_", "CLAUDE_", "ANTHROPIC_"):
+        if variable.startswith(prefix):
+            return "PYAGENT_" + variable.removeprefix(prefix)
+    return "PYAGENT_" + variable
+
+
+def with_environment(settings: Settings, environ: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
+    """The settings with every environment override applied, and one sentence for each value that was ignored."""
+    problems: list[str] = []
+    gates = tuple(("PYAGENT_" + f.name.upper(), f"compaction.gates.{f.name}", _bool) for f in fields(Gates))
+    for variable, path, parse in (*_ENVIRONMENT, *gates):
+        twin = variable if variable.startswith("PYAGENT_") else twin_of(variable)
+        for name in dict.fromkeys((twin, variable)):
+            if name not in environ:
+                continue
+            try:
+                value = parse(environ[name])
+            except ValueError as error:
+                problems.append(f"{name}={environ[name]!r} is ignored: {error}.")
+                continue
+            settings = with_value(settings, path, value)
+            break
+    return settings, tuple(problems)
+
+
+def with_value(settings: Settings, path: str, value: Any) -> Settings:
+    """The settings with the field at a dotted path replaced."""
+    return _replaced(settings, path.split("."), value)
+
+
+NodeT = TypeVar("NodeT", Settings, CompactionSettings, Gates)
+
+
+def _replaced(node: NodeT, path: list[str], value: Any) -> NodeT:
+    changes = {path[0]: value if len(path) == 1 else _replaced(getattr(node, path[0]), path[1:], value)}
+    return replace(node, **changes)

@@ -1,0 +1,249 @@
+"""The fold of the log: everything a conversation knows, rebuilt from its records and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pyagent.log import (
+    AssistantEntry,
+    Boundary,
+    CallCost,
+    ClearResults,
+    CompactionFailed,
+    FileSeen,
+    Fold,
+    ProfileRecorded,
+    PromptQueued,
+    PromptTaken,
+    Record,
+    Repair,
+    Revoke,
+    SessionStarted,
+    SetHead,
+    SettingChanged,
+    Snip,
+    TrackingSaved,
+    UserEntry,
+)
+from pyagent.messages import JsonObject, Usage
+from pyagent.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """The newest content of a file that was shown to the model and still belongs to its view."""
+
+    seen: FileSeen
+    is_visible: bool
+    """False once the result that showed it was cleared: it may still be edited, but must be sent anew when read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTotal:
+    """What one model cost in this session, over all its calls."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_usd: float = 0.0
+    has_unknown_price: bool = False
+
+    def plus(self, usage: Usage, cost_usd: float | None) -> ModelTotal:
+        return ModelTotal(
+            self.calls + 1,
+            self.prompt_tokens + usage.prompt_tokens,
+            self.output_tokens + usage.output_tokens,
+            self.cache_read_tokens + usage.cache_read_input_tokens,
+            self.cache_write_tokens + usage.cache_creation_input_tokens,
+            self.cost_usd + (cost_usd or 0.0),
+            self.has_unknown_price or cost_usd is None,
+        )
+
+
+@dataclass(slots=True)
+class _Branch:
+    """The part of the fold that follows the current branch and is rebuilt when history is moved or revoked."""
+
+    records: list[Record] = field(default_factory=list)
+    entries: dict[str, Record] = field(default_factory=dict)
+    pending: dict[str, list[Record]] = field(default_factory=dict)
+    view: View = field(default_factory=View)
+    files: dict[str, list[FileSeen]] = field(default_factory=dict)
+    boundaries: list[Record] = field(default_factory=list)
+
+
+class ConversationState:
+    """Everything derived from the log. Owned by one conversation, which applies each record as it is written.
+
+    What is said of the conversation (view, known files, boundaries) follows the current branch; what is said of the
+    session (settings, cost, queued prompts, breakers) follows the order of the file.
+    """
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.records: list[Record] = []
+        self.session: SessionStarted | None = None
+        self.settings: dict[str, str] = {}
+        self.profiles: dict[str, JsonObject] = {}
+        self.queued_prompts: dict[str, str] = {}
+        self.tracking: JsonObject = {}
+        self.totals: dict[str, ModelTotal] = {}
+        self.compaction_failures: list[CompactionFailed] = []
+        self._parents: dict[int, int] = {}
+        self._by_seq: dict[int, Record] = {}
+        self._head = -1
+        self._branch = _Branch()
+        for record in records:
+            self.apply(record)
+
+    @property
+    def view(self) -> View:
+        return self._branch.view
+
+    @property
+    def next_seq(self) -> int:
+        return self.records[-1].seq + 1 if self.records else 0
+
+    @property
+    def branch(self) -> tuple[Record, ...]:
+        """All records of the current branch, oldest first."""
+        return tuple(self._branch.records)
+
+    @property
+    def boundaries(self) -> tuple[Record, ...]:
+        """The boundaries in force, oldest first."""
+        return tuple(self._branch.boundaries)
+
+    @property
+    def open_transactions(self) -> tuple[str, ...]:
+        """Transactions whose boundary never came: what they hold is in no view."""
+        return tuple(self._branch.pending)
+
+    @property
+    def cost_usd(self) -> float:
+        return sum(total.cost_usd for total in self.totals.values())
+
+    def entry(self, uuid: str) -> Record | None:
+        """An entry of the current branch, in the view or not."""
+        return self._branch.entries.get(uuid)
+
+    def record(self, seq: int) -> Record | None:
+        return self._by_seq.get(seq)
+
+    def known_file(self, path: str) -> KnownFile | None:
+        """What the model was last shown of `path` (absolute), if that still belongs to its view."""
+        for seen in reversed(self._branch.files.get(path, [])):
+            if self.view.tool_use(seen.shown_by) is not None and self.view.result_position(seen.shown_by) is not None:
+                return KnownFile(seen, is_visible=not self.view.is_cleared(seen.shown_by))
+            if self.view.position_of(seen.shown_by) is not None:
+                return KnownFile(seen, is_visible=True)
+        return None
+
+    def files_by_use(self) -> tuple[FileSeen, ...]:
+        """The newest record of each file that was read, edited or written on this branch, most recently used first."""
+        newest = (seen[-1] for seen in self._branch.files.values())
+        order = {id(r.payload): position for position, r in enumerate(self._branch.records)}
+        return tuple(sorted(newest, key=lambda seen: -order.get(id(seen), -1)))
+
+    def apply(self, record: Record) -> None:
+        """Take in the next record. Costs that record alone; only `SetHead` and `Revoke` refold the branch."""
+        self.records.append(record)
+        self._by_seq[record.seq] = record
+        self._apply_to_session(record)
+        match record.payload:
+            case SetHead(seq=seq):
+                if seq in self._parents or seq == -1:
+                    self._head = seq
+                self._advance(record)
+                self._refold(record.seq)
+            case Revoke():
+                self._advance(record)
+                self._refold(record.seq)
+            case _:
+                self._advance(record)
+                _fold_one(self._branch, record, frozenset(), frozenset())
+
+    def _advance(self, record: Record) -> None:
+        self._parents[record.seq] = self._head
+        self._head = record.seq
+        self._branch.records.append(record)
+
+    def _refold(self, epoch: int) -> None:
+        path: list[Record] = []
+        seq = self._head
+        while seq != -1:
+            path.append(self._by_seq[seq])
+            seq = self._parents[seq]
+        path.reverse()
+        gone_seqs, gone_txs = _revoked(path)
+        branch = _Branch(records=path)
+        for record in path:
+            _fold_one(branch, record, gone_seqs, gone_txs)
+        branch.view = View(branch.view.items, epoch, branch.view.boundary)
+        self._branch = branch
+
+    def _apply_to_session(self, record: Record) -> None:
+        match record.payload:
+            case SessionStarted():
+                self.session = record.payload
+            case SettingChanged(name=name, value=value):
+                self.settings[name] = value
+            case ProfileRecorded(profile_id=profile_id, body=body):
+                self.profiles[profile_id] = body
+            case PromptQueued(prompt_id=prompt_id, text=text):
+                self.queued_prompts[prompt_id] = text
+            case PromptTaken(prompt_id=prompt_id):
+                self.queued_prompts.pop(prompt_id, None)
+            case TrackingSaved(state=state):
+                self.tracking = state
+            case (
+                AssistantEntry(model=model, usage=usage, cost_usd=cost_usd)
+                | CallCost(model=model, usage=usage, cost_usd=cost_usd)
+            ):
+                self.totals[model] = self.totals.get(model, ModelTotal()).plus(usage, cost_usd)
+            case CompactionFailed():
+                self.compaction_failures.append(record.payload)
+            case _:
+                pass
+
+
+def _revoked(path: list[Record]) -> tuple[frozenset[int], frozenset[str]]:
+    """Which ops and transactions of a branch no longer hold. A revoke can be revoked, so the last word counts."""
+    gone_seqs: set[int] = set()
+    gone_txs: set[str] = set()
+    by_seq = {record.seq: record for record in path}
+    for record in reversed(path):
+        if record.seq in gone_seqs or not isinstance(record.payload, Revoke):
+            continue
+        gone_seqs.add(record.payload.seq)
+        target = by_seq.get(record.payload.seq)
+        if target is not None and target.tx:
+            gone_txs.add(target.tx)
+    return frozenset(gone_seqs), frozenset(gone_txs)
+
+
+def _fold_one(branch: _Branch, record: Record, gone_seqs: frozenset[int], gone_txs: frozenset[str]) -> None:
+    payload = record.payload
+    if isinstance(payload, UserEntry | AssistantEntry):
+        branch.entries[record.uuid] = record
+    if record.seq in gone_seqs or (record.tx and record.tx in gone_txs):
+        return
+    match payload:
+        case Boundary():
+            branch.boundaries.append(record)
+            branch.view = branch.view.with_boundary(record, branch.entries)
+            for held in branch.pending.pop(record.tx, []):
+                if isinstance(held.payload, FileSeen):
+                    branch.files.setdefault(held.payload.path, []).append(held.payload)
+        case _ if record.tx:
+            branch.pending.setdefault(record.tx, []).append(record)
+        case UserEntry() | AssistantEntry():
+            branch.view = branch.view.appended(record)
+        case ClearResults() | Snip() | Fold() | Repair():
+            branch.view = branch.view.with_op(payload, record.seq)
+        case FileSeen():
+            branch.files.setdefault(payload.path, []).append(payload)
+        case _:
+            pass
