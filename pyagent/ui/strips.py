@@ -1,0 +1,62 @@
+"""Lines to Textual strips: roles become styles, rows get their width, parts of rows get painted over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from pyagent.ui.lines import Line
+from pyagent.ui.theme import Palette
+
+
+def line_strip(line: Line, palette: Palette, width_cells: int, base: Style) -> Strip:
+    """A strip of exactly `width_cells`. The gutter of a filled line that is only blank stays unfilled."""
+    fill = base + palette.style(line.fill) if line.fill else base
+    segments: list[Segment] = []
+    used_cells = 0
+    chars = 0
+    for span in line.spans:
+        is_margin = chars < line.gutter_chars - 1 and span.text.isspace() and not span.role
+        style = base if is_margin else fill
+        if span.role or span.href:
+            style = style + palette.style(span.role, span.href)
+        segments.append(Segment(span.text, style))
+        used_cells += cell_len(span.text)
+        chars += len(span.text)
+    if used_cells > width_cells:
+        return Strip(segments, used_cells).crop(0, width_cells)
+    if used_cells < width_cells:
+        segments.append(Segment(" " * (width_cells - used_cells), fill))
+    return Strip(segments, width_cells)
+
+
+def painted(strip: Strip, ranges: Iterable[tuple[int, int, Style]]) -> Strip:
+    """The strip with styles laid over (first character, end character) ranges; an end of -1 is the row's end."""
+    segments = list(strip)
+    for start, end, style in ranges:
+        segments = _painted_range(segments, start, end, style)
+    return Strip(segments, strip.cell_length)
+
+
+def _painted_range(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
+    result: list[Segment] = []
+    at = 0
+    for segment in segments:
+        text, own, _ = segment
+        size = len(text)
+        first = min(max(start - at, 0), size)
+        last = size if end < 0 else min(max(end - at, 0), size)
+        if first < last:
+            result += [
+                Segment(text[:first], own),
+                Segment(text[first:last], own + style if own else style),
+                Segment(text[last:], own),
+            ]
+        else:
+            result.append(segment)
+        at += size
+    return [segment for segment in result if segment.text]
