@@ -160,19 +160,19 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class SetHead:
-    """The conversation goes on from the record `seq`; what came after stays in the file, on its own branch."""
+    """The conversation goes on from the record `target_seq`; what came after stays in the file, on its own branch."""
 
     kind: ClassVar[str] = "set_head"
-    seq: int
+    target_seq: int
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """Takes back the op, boundary (with its whole transaction) or revoke at `seq`. What was said since stays."""
+    """Takes back the op, boundary (with its whole transaction) or revoke at `target_seq`. What was said since stays."""
 
     kind: ClassVar[str] = "revoke"
-    seq: int
+    target_seq: int
 
 
 ViewOp: TypeAlias = ClearResults | Snip | Fold | Repair

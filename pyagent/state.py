@@ -153,7 +153,7 @@ class ConversationState:
         self._by_seq[record.seq] = record
         self._apply_to_session(record)
         match record.payload:
-            case SetHead(seq=seq):
+            case SetHead(target_seq=seq):
                 if seq in self._parents or seq == -1:
                     self._head = seq
                 self._advance(record)
@@ -217,8 +217,8 @@ def _revoked(path: list[Record]) -> tuple[frozenset[int], frozenset[str]]:
     for record in reversed(path):
         if record.seq in gone_seqs or not isinstance(record.payload, Revoke):
             continue
-        gone_seqs.add(record.payload.seq)
-        target = by_seq.get(record.payload.seq)
+        gone_seqs.add(record.payload.target_seq)
+        target = by_seq.get(record.payload.target_seq)
         if target is not None and target.tx:
             gone_txs.add(target.tx)
     return frozenset(gone_seqs), frozenset(gone_txs)

@@ -1,0 +1,297 @@
+"""The conversation: an actor that alone writes its log.
+
+Front ends put commands into its mailbox; it does one piece of work at a time (a turn, or a compaction by hand) and
+stays open for an interrupt, an answer to a dialog or the next prompt meanwhile. Prompts that come during work are
+queued in the log and sent next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyagent.agent.journal import Journal
+from pyagent.agent.tool_runner import PermissionAnswer
+from pyagent.agent.turn import TurnParts, run_turn
+from pyagent.errors import PyagentError
+from pyagent.events import (
+    AnswerPermission,
+    Command,
+    ConversationClosed,
+    EventSink,
+    Interrupt,
+    Notice,
+    PermissionNeeded,
+    PermissionQuestion,
+    PermissionSettled,
+    PromptReturned,
+    QueueChanged,
+    RecordCommitted,
+    ReplayFinished,
+    RunCommand,
+    Shutdown,
+    SubmitPrompt,
+    TakeBackQueued,
+    TurnFailed,
+    TurnFinished,
+    TurnStarted,
+)
+from pyagent.log import PromptQueued, PromptTaken, Record, SetHead, TurnEnded, UserEntry
+from pyagent.messages import TextBlock, scrub_surrogates
+
+_log = logging.getLogger(__name__)
+
+
+class CommandHandler(Protocol):
+    """Answers one slash command. A returned awaitable is work: it runs alone, and an interrupt cancels it."""
+
+    def __call__(self, argument: str) -> Coroutine[Any, Any, None] | None: ...
+
+
+class PermissionBook(Protocol):
+    """Where a 'yes, for this session' is kept."""
+
+    def allow_for_session(self, rule: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationParts:
+    """What a conversation is made of; the entry point builds the real objects, tests others."""
+
+    session_id: str
+    journal: Journal
+    turn: Callable[[Conversation], TurnParts]
+    emit: EventSink
+    prepare_prompt: Callable[[], Awaitable[None]]
+    """Called before a prompt is committed: sets what must stand before it (memory files, state that changed)."""
+    check_prompt: Callable[[], None]
+    """Raises `PyagentError` if no prompt may be sent now (context full with automatic compaction off)."""
+    commands: Mapping[str, CommandHandler]
+    permissions: PermissionBook
+    is_headless: bool
+    close: Callable[[], Awaitable[None]]
+    """Ends what the conversation started: background tasks, open files."""
+
+
+class Conversation:
+    """See the module's docstring. All methods but `send` are for the event loop it runs on."""
+
+    def __init__(self, parts: ConversationParts) -> None:
+        self._parts = parts
+        self._journal = parts.journal
+        self._mailbox: asyncio.Queue[Command] = asyncio.Queue()
+        self._work: asyncio.Task[None] | None = None
+        self._waiting_commands: deque[RunCommand] = deque()
+        self._questions: dict[str, tuple[PermissionQuestion, asyncio.Future[PermissionAnswer]]] = {}
+        self._permission_denials: list[str] = []
+        self._turn_parts = parts.turn(self)
+
+    def send(self, command: Command) -> None:
+        """Put a command into the mailbox. Only from the conversation's own event loop."""
+        self._mailbox.put_nowait(command)
+
+    @property
+    def is_busy(self) -> bool:
+        return self._work is not None
+
+    def replay(self) -> None:
+        """Tell the front end what was said before."""
+        for record in self._journal.state.branch:
+            self._parts.emit(RecordCommitted(record, is_replay=True))
+        self._parts.emit(ReplayFinished())
+        self._tell_queue()
+
+    async def run(self) -> None:
+        """Serve the mailbox until `Shutdown`; then everything is ended and the log closed."""
+        try:
+            while True:
+                self._start_next_work()
+                command = await self._next_command()
+                if isinstance(command, Shutdown):
+                    break
+                if command is not None:
+                    self._handle(command)
+        finally:
+            await self._stop_work()
+            await self._parts.close()
+            self._journal.close()
+            self._parts.emit(ConversationClosed(self._parts.session_id))
+
+    async def _next_command(self) -> Command | None:
+        """The next command, or None when the running work has ended first."""
+        getter = asyncio.create_task(self._mailbox.get())
+        waiting: set[asyncio.Task[Any]] = {getter} if self._work is None else {getter, self._work}
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not getter.done():
+                getter.cancel()
+        if self._work is not None and self._work.done():
+            self._work = None
+        if getter.done() and not getter.cancelled():
+            return getter.result()
+        return None
+
+    def _start_next_work(self) -> None:
+        while self._work is None:
+            if self._waiting_commands:
+                self._run_command(self._waiting_commands.popleft())
+            elif self._journal.state.queued_prompts:
+                prompt_id, text = next(iter(self._journal.state.queued_prompts.items()))
+                self._journal.commit(PromptTaken(prompt_id))
+                self._tell_queue()
+                self._begin(self._turn(SubmitPrompt(text)))
+            else:
+                return
+
+    def _handle(self, command: Command) -> None:
+        match command:
+            case SubmitPrompt():
+                self._submit(command)
+            case TakeBackQueued():
+                self._take_back()
+            case Interrupt():
+                if self._work is not None:
+                    self._work.cancel()
+            case RunCommand():
+                self._run_command(command)
+            case AnswerPermission():
+                self._settle(command)
+            case Shutdown():
+                raise AssertionError("handled by run()")
+
+    def _submit(self, prompt: SubmitPrompt) -> None:
+        if not prompt.text.strip():
+            return
+        if self._work is not None:
+            self._journal.commit(PromptQueued(self._journal.new_uuid(), scrub_surrogates(prompt.text)))
+            self._tell_queue()
+            return
+        self._begin(self._turn(prompt))
+
+    def _take_back(self) -> None:
+        queued = self._journal.state.queued_prompts
+        if queued:
+            prompt_id, text = list(queued.items())[-1]
+            self._journal.commit(PromptTaken(prompt_id, was_sent=False))
+            self._tell_queue()
+            self._parts.emit(PromptReturned(text))
+
+    def _tell_queue(self) -> None:
+        self._parts.emit(QueueChanged(tuple(self._journal.state.queued_prompts.items())))
+
+    def _run_command(self, command: RunCommand) -> None:
+        handler = self._parts.commands.get(command.name)
+        if handler is None:
+            self._parts.emit(Notice(f"There is no command /{command.name}.", "error", "See /help."))
+            return
+        try:
+            work = handler(command.argument)
+        except PyagentError as error:
+            self._parts.emit(Notice(error.message, "error", error.hint))
+            return
+        if work is None:
+            return
+        if self._work is not None:
+            work.close()
+            self._waiting_commands.append(command)
+            self._parts.emit(Notice(f"/{command.name} runs as soon as the current work is done."))
+            return
+        self._begin(self._guarded(work))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work = asyncio.create_task(work)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a command's work; its errors are told, an interrupt ends it."""
+        try:
+            await work
+        except asyncio.CancelledError:
+            self._parts.emit(Notice("Interrupted."))
+        except PyagentError as error:
+            self._parts.emit(Notice(error.message, "error", error.hint))
+        except Exception as error:
+            self._report_bug(error)
+
+    async def _turn(self, prompt: SubmitPrompt) -> None:
+        started_at = self._journal.clock()
+        text = scrub_surrogates(prompt.text)
+        entry: Record | None = None
+        try:
+            self._parts.check_prompt()
+            await self._parts.prepare_prompt()
+            head_seq = self._journal.state.next_seq - 1
+            display = scrub_surrogates(prompt.display) if prompt.display != prompt.text else ""
+            entry = self._journal.commit(UserEntry((TextBlock(text),), origin="prompt", display=display))
+            self._parts.emit(TurnStarted(entry.uuid))
+            result = await run_turn(self._turn_parts)
+        except asyncio.CancelledError:
+            if entry is None:
+                self._parts.emit(PromptReturned(prompt.display or text))
+            elif self._is_unanswered(entry):
+                self._journal.commit(SetHead(head_seq, reason="interrupted before an answer"))
+                self._parts.emit(PromptReturned(prompt.display or text))
+            self._finish("interrupted", 0, started_at, "")
+        except PyagentError as error:
+            if entry is None:
+                self._parts.emit(PromptReturned(prompt.display or text))
+            self._journal.commit(TurnEnded("failed", str(error)))
+            self._parts.emit(TurnFailed(type(error).__name__, error.message, error.hint))
+        except Exception as error:
+            self._report_bug(error)
+        else:
+            self._finish(result.stop_reason, result.api_rounds, started_at, result.text)
+
+    def _is_unanswered(self, prompt: Record) -> bool:
+        """Whether nothing but the prompt itself came of the turn."""
+        return self._journal.state.view.items[-1].uuid == prompt.uuid
+
+    def _finish(self, stop_reason: str, api_rounds: int, started_at: Any, text: str) -> None:
+        duration_s = (self._journal.clock() - started_at).total_seconds()
+        self._journal.commit(TurnEnded(stop_reason))
+        self._parts.emit(TurnFinished(stop_reason, api_rounds, duration_s, text))
+
+    def _report_bug(self, error: Exception) -> None:
+        _log.exception("a turn ended by a mistake of pyagent's")
+        message = f"pyagent made a mistake: {type(error).__name__}: {error}"
+        hint = "The conversation is intact; the log file has the details. Send your prompt again."
+        self._journal.commit(TurnEnded("failed", message))
+        self._parts.emit(TurnFailed(type(error).__name__, message, hint))
+
+    async def ask(self, tool_use_id: str, question: PermissionQuestion) -> PermissionAnswer:
+        """Put a question to the person and wait. Without a person the answer is no."""
+        if self._parts.is_headless:
+            self._parts.emit(Notice(f"{question.tool_name} was not allowed: {question.subject}", "warning"))
+            return PermissionAnswer(False, "Nobody is here to be asked; go on without it or say what would be needed.")
+        request_id = self._journal.new_uuid()
+        answer: asyncio.Future[PermissionAnswer] = asyncio.get_running_loop().create_future()
+        self._questions[request_id] = (question, answer)
+        self._parts.emit(PermissionNeeded(request_id, tool_use_id, question))
+        is_allowed = False
+        try:
+            given = await answer
+            is_allowed = given.is_allowed
+            return given
+        finally:
+            self._questions.pop(request_id, None)
+            self._parts.emit(PermissionSettled(request_id, is_allowed))
+
+    def _settle(self, command: AnswerPermission) -> None:
+        question, answer = self._questions.get(command.request_id, (None, None))
+        if question is None or answer is None or answer.done():
+            return
+        if command.answer == "session" and question.session_rule:
+            self._parts.permissions.allow_for_session(question.session_rule)
+        answer.set_result(PermissionAnswer(command.answer != "no", command.feedback))
+
+    async def _stop_work(self) -> None:
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
+            self._work = None
+
+

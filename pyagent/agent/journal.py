@@ -1,0 +1,54 @@
+"""The one place where a conversation's records come into being: numbered, stored, folded and told of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Protocol
+
+from pyagent.agent.session_store import RecordSink
+from pyagent.events import EventSink, RecordCommitted
+from pyagent.log import Payload, Record
+from pyagent.state import ConversationState
+
+
+class Clock(Protocol):
+    def __call__(self) -> datetime:
+        """The current time, timezone-aware."""
+        ...
+
+
+class Journal:
+    """Writes a conversation's log. Each record is in the file before it is in the state, and in both before anyone
+    hears of it."""
+
+    def __init__(
+        self,
+        state: ConversationState,
+        *,
+        sink: RecordSink,
+        emit: EventSink,
+        clock: Clock,
+        new_uuid: Callable[[], str],
+    ) -> None:
+        self.state = state
+        self.clock = clock
+        self.new_uuid = new_uuid
+        self._sink = sink
+        self._emit = emit
+
+    def commit(self, payload: Payload, *, uuid: str = "", tx: str = "") -> Record:
+        """Append one record and return it."""
+        record = Record(self.state.next_seq, uuid or self.new_uuid(), self.clock(), payload, tx)
+        self._sink.append(record)
+        self.state.apply(record)
+        self._emit(RecordCommitted(record))
+        return record
+
+    def commit_all(self, payloads: Iterable[tuple[str, Payload, str]]) -> None:
+        """Append several records, each given as (uuid, payload, transaction id)."""
+        for uuid, payload, tx in payloads:
+            self.commit(payload, uuid=uuid, tx=tx)
+
+    def close(self) -> None:
+        self._sink.close()

@@ -1,0 +1,317 @@
+"""Session files: one JSON Lines file a session, appended record by record, readable after any crash.
+
+Layout: `<home>/projects/<slug of the folder>/<session id>.jsonl`, with `<session id>/tool-results/` beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from pyagent.errors import SessionError, SessionLockedError
+from pyagent.log import (
+    SCHEMA_VERSION,
+    AssistantEntry,
+    Record,
+    SessionStarted,
+    SettingChanged,
+    UserEntry,
+    record_from_json,
+    record_to_line,
+)
+
+SLUG_MAX_CHARS = 200
+"""A folder name may have 255 bytes; the rest is left to the hash that keeps long paths apart."""
+
+HEAD_BYTES, TAIL_BYTES = 64 * 1024, 64 * 1024
+"""What a listing reads of each file: the first prompt stands near the start, the last title near the end."""
+
+
+def pyagent_home(environ: Mapping[str, str]) -> Path:
+    """`$PYAGENT_HOME`, else `~/.pyagent`."""
+    named = environ.get("PYAGENT_HOME", "").strip()
+    return Path(named).expanduser() if named else Path(environ.get("HOME") or Path.home()) / ".pyagent"
+
+
+def project_slug(cwd: Path) -> str:
+    """The folder name of a project: every character but letters and digits becomes `-`; long ones end in a hash."""
+    text = os.fspath(cwd)
+    slug = re.sub(r"[^A-Za-z0-9]", "-", text)
+    if len(slug) <= SLUG_MAX_CHARS:
+        return slug
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return f"{slug[:SLUG_MAX_CHARS]}-{digest}"
+
+
+def project_dir(home: Path, cwd: Path) -> Path:
+    return home / "projects" / project_slug(cwd)
+
+
+class RecordSink(Protocol):
+    """Where a conversation's records go, in order, each at once."""
+
+    def append(self, record: Record) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class DiscardingSink:
+    """For conversations that are not kept (`--no-session-persistence`)."""
+
+    def append(self, record: Record) -> None:
+        """Keep nothing."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class SessionFile:
+    """The one writer of a session file.
+
+    A record that cannot be written (disk full, read-only) is kept in memory and tried again with the next one;
+    `on_problem` hears of it once, and again when writing works anew. What the file already holds is never cut.
+
+    Raises:
+        SessionLockedError: another process writes this session.
+        SessionError: the file cannot be opened for writing.
+    """
+
+    def __init__(self, path: Path, *, on_problem: Callable[[str], None]) -> None:
+        self.path = path
+        self._on_problem = on_problem
+        self._unwritten = bytearray()
+        self._is_failing = False
+        self._fd = _open_locked(path)
+        self._end_torn_line()
+
+    def append(self, record: Record) -> None:
+        self._unwritten += record_to_line(record)
+        size = os.fstat(self._fd).st_size
+        try:
+            while self._unwritten:
+                written = os.write(self._fd, self._unwritten)
+                del self._unwritten[:written]
+        except OSError as error:
+            self._keep_whole_records(size)
+            if not self._is_failing:
+                self._is_failing = True
+                self._on_problem(
+                    f"The session cannot be saved ({error.strerror}): {self.path}. "
+                    "The conversation goes on; what is said from here on is lost if pyagent ends before the disk is free."
+                )
+            return
+        if self._is_failing:
+            self._is_failing = False
+            self._on_problem("The session is saved again; nothing is missing from it.")
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _keep_whole_records(self, size: int) -> None:
+        """After a short write: take the torn piece off the file's end again, so that the retry writes whole lines."""
+        written = os.fstat(self._fd).st_size - size
+        if written <= 0:
+            return
+        with open(self.path, "rb") as reader:
+            reader.seek(size)
+            torn = reader.read(written)
+        whole_bytes = torn.rfind(b"\n") + 1
+        try:
+            os.ftruncate(self._fd, size + whole_bytes)
+        except OSError:
+            return
+        self._unwritten[:0] = torn[whole_bytes:]
+
+    def _end_torn_line(self) -> None:
+        """A line broken off by a crash is ended, so that the next record starts on a line of its own."""
+        size = os.fstat(self._fd).st_size
+        if size and os.pread(self._fd, 1, size - 1) != b"\n":
+            os.write(self._fd, b"\n")
+
+
+def _open_locked(path: Path) -> int:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise SessionError(
+            f"The session file cannot be opened: {path}: {error.strerror}.",
+            hint="Set PYAGENT_HOME to a folder you can write to, or start with --no-session-persistence.",
+        ) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(fd)
+        raise SessionLockedError(
+            f"This session is open in another pyagent: {path.stem}.",
+            hint="Close it there, or start with --fork-session to go on in a copy.",
+        ) from error
+    if os.fstat(fd).st_mode & 0o077:
+        os.fchmod(fd, 0o600)
+    return fd
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSession:
+    """What a session file holds. `problems` says in sentences what could not be read; the rest is there."""
+
+    records: tuple[Record, ...]
+    problems: tuple[str, ...]
+
+
+def read_session(path: Path) -> LoadedSession:
+    """All readable records, in order. Lines are split at newline bytes only.
+
+    Raises:
+        SessionError: the file cannot be read at all, or no line of it is a record.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SessionError(f"The session cannot be read: {path}: {error.strerror}.") from error
+    records: list[Record] = []
+    problems: list[str] = []
+    seen: set[str] = set()
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        is_last = not data.endswith(b"\n") and number == data.count(b"\n") + 1
+        for record in _records_of(line):
+            if record is None:
+                what = "was broken off" if is_last else "cannot be read"
+                problems.append(f"Line {number} of the session file {what} and is left out.")
+                continue
+            if record.uuid in seen:
+                continue
+            if records and record.seq <= records[-1].seq:
+                problems.append(f"Line {number} of the session file is out of order and is left out.")
+                continue
+            seen.add(record.uuid)
+            records.append(record)
+    if not any(isinstance(record.payload, SessionStarted) for record in records):
+        raise SessionError(
+            f"Not a pyagent session: {path}.",
+            hint="Start a new session, or pick another with pyagent --resume.",
+        )
+    return LoadedSession(tuple(records), tuple(problems))
+
+
+def _records_of(line: bytes) -> Iterator[Record | None]:
+    """The records of one line; two objects on one line (two writers, an old crash) are two records."""
+    text = line.decode("utf-8", "replace").strip()
+    decoder = json.JSONDecoder()
+    position = 0
+    while position < len(text):
+        try:
+            value, position = decoder.raw_decode(text, position)
+            yield record_from_json(value) if isinstance(value, dict) else None
+        except (ValueError, RecursionError):
+            yield None
+            return
+        while position < len(text) and text[position].isspace():
+            position += 1
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """One row of a session list."""
+
+    session_id: str
+    path: Path
+    title: str
+    first_prompt: str
+    modified_at: datetime
+    size_bytes: int
+    git_branch: str
+    cwd: str
+    last_tokens: int
+    """Context size the newest response reported, 0 if none is near the end of the file."""
+
+    @property
+    def name(self) -> str:
+        return self.title or self.first_prompt or "(nothing said)"
+
+
+def list_sessions(folder: Path) -> list[SessionInfo]:
+    """The sessions of a project, newest first, by reading the head and tail of each file."""
+    try:
+        paths = [entry for entry in os.scandir(folder) if entry.name.endswith(".jsonl") and entry.is_file()]
+    except OSError:
+        return []
+    infos = [info for entry in paths if (info := _session_info(Path(entry.path))) is not None]
+    return sorted(infos, key=lambda info: info.modified_at, reverse=True)
+
+
+def _session_info(path: Path) -> SessionInfo | None:
+    try:
+        with path.open("rb") as reader:
+            stat = os.fstat(reader.fileno())
+            head = reader.read(HEAD_BYTES)
+            reader.seek(max(stat.st_size - TAIL_BYTES, len(head)))
+            tail = reader.read(TAIL_BYTES)
+    except OSError:
+        return None
+    title = first_prompt = git_branch = cwd = ""
+    last_tokens = 0
+    for line in (*head.split(b"\n"), *tail.split(b"\n")):
+        for record in _records_of(line):
+            match record.payload if record is not None else None:
+                case SessionStarted() as started:
+                    git_branch, cwd = started.git_branch, started.cwd
+                case SettingChanged(name="title", value=value):
+                    title = value
+                case UserEntry(origin="prompt") as prompt if not first_prompt:
+                    first_prompt = " ".join((prompt.display or prompt.text).split())[:200]
+                case AssistantEntry(usage=usage) if usage.is_reported:
+                    last_tokens = usage.context_tokens
+                case _:
+                    pass
+    if not cwd:
+        return None
+    modified_at = datetime.fromtimestamp(stat.st_mtime, UTC)
+    return SessionInfo(path.stem, path, title, first_prompt, modified_at, stat.st_size, git_branch, cwd, last_tokens)
+
+
+def find_session(folder: Path, wanted: str) -> SessionInfo:
+    """The session named by an id, the start of an id, a title, or words of its title or first prompt; newest first.
+
+    Raises:
+        SessionError: there is none.
+    """
+    sessions = list_sessions(folder)
+    if not sessions:
+        raise SessionError("There is no earlier session in this folder.", hint="Start one with: pyagent")
+    needle = wanted.casefold().strip()
+    tests: tuple[Callable[[SessionInfo], bool], ...] = (
+        lambda info: info.session_id.casefold() == needle,
+        lambda info: len(needle) >= 4 and info.session_id.casefold().startswith(needle),
+        lambda info: info.title.casefold() == needle,
+        lambda info: needle in info.title.casefold(),
+        lambda info: needle in info.first_prompt.casefold(),
+    )
+    for test in tests:
+        for info in sessions:
+            if test(info):
+                return info
+    raise SessionError(
+        f"No session here matches {wanted!r}.", hint="See them with: pyagent --resume (inside a terminal), or /resume."
+    )
+
+
+def started_record_is_readable(records: tuple[Record, ...]) -> bool:
+    """Whether this version knows the file's schema well enough to go on writing it."""
+    return all(
+        record.payload.schema_version <= SCHEMA_VERSION
+        for record in records
+        if isinstance(record.payload, SessionStarted)
+    )

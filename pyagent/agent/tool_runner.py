@@ -1,0 +1,191 @@
+"""Runs the tool calls of one response: asks, executes, and sees to it that every call gets exactly one result."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from pyagent.agent.journal import Journal
+from pyagent.agent.permissions import Allow, Ask, Decision, Deny
+from pyagent.events import EventSink, PermissionQuestion, ToolFinished, ToolProgress, ToolStarted
+from pyagent.log import SettingChanged, ToolRan, UserEntry
+from pyagent.messages import JsonObject, ToolResultBlock, ToolUseBlock
+from pyagent.tools.budget import apply_result_budget
+from pyagent.tools.tool import AnyTool, ToolContext, ToolInput, ToolResult
+
+MAX_CONCURRENT_READS = 10
+"""Read-only calls of one response that run side by side: enough to hide latency, few enough for file handles."""
+
+INTERRUPTED_TEXT = "[Interrupted by the user before this call finished]"
+CUT_OFF_TEXT = (
+    "This call was not run: the answer was cut off at the output limit, so its input may be incomplete. "
+    "Make the call again, in smaller pieces if the input is long."
+)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAnswer:
+    is_allowed: bool
+    feedback: str = ""
+
+
+class Gatekeeper(Protocol):
+    """Decides about calls and puts open questions to the person."""
+
+    def decide(
+        self, tool: AnyTool, tool_input: JsonObject, question: PermissionQuestion | None, context: ToolContext
+    ) -> Decision: ...
+
+    async def ask(self, tool_use_id: str, question: PermissionQuestion) -> PermissionAnswer: ...
+
+
+class ToolRunner:
+    def __init__(
+        self,
+        tools: Mapping[str, AnyTool],
+        *,
+        journal: Journal,
+        emit: EventSink,
+        gatekeeper: Gatekeeper,
+        context_for: Callable[[str, Callable[[str], None]], ToolContext],
+    ) -> None:
+        self.tools = tools
+        self._journal = journal
+        self._emit = emit
+        self._gatekeeper = gatekeeper
+        self._context_for = context_for
+
+    async def run_all(self, uses: Sequence[ToolUseBlock], *, broken_inputs: Mapping[str, str]) -> None:
+        """Run the calls and commit one result for each, in the order of the calls.
+
+        `broken_inputs` holds, by id, input that was no valid JSON; such calls are answered with an error.
+        When cancelled, calls without a result get an "interrupted" one before the cancel goes on.
+        """
+        batches = [list(batch) for _, batch in groupby(enumerate(uses), key=lambda pair: self._batch_key(*pair))]
+        waiting = [use for use in uses]
+        try:
+            for batch in batches:
+                await self._run_batch([use for _, use in batch], waiting, broken_inputs)
+        except asyncio.CancelledError:
+            for use in waiting:
+                self._commit(use, ToolResult.error(INTERRUPTED_TEXT), duration_s=0.0)
+            raise
+
+    def refuse_all(self, uses: Sequence[ToolUseBlock], text: str) -> None:
+        """Answer every call with this error, running none."""
+        for use in uses:
+            self._commit(use, ToolResult.error(text), duration_s=0.0)
+
+    def _batch_key(self, position: int, use: ToolUseBlock) -> int:
+        """Neighbouring read-only calls share a key and so a batch; every other call has one of its own."""
+        tool = self.tools.get(use.name)
+        return -1 if tool is not None and tool.is_read_only else position
+
+    async def _run_batch(
+        self, batch: list[ToolUseBlock], waiting: list[ToolUseBlock], broken_inputs: Mapping[str, str]
+    ) -> None:
+        slots = asyncio.Semaphore(MAX_CONCURRENT_READS)
+
+        async def run(use: ToolUseBlock) -> tuple[ToolResult, float]:
+            async with slots:
+                return await self._run_one(use, broken_inputs.get(use.id))
+
+        tasks = [asyncio.create_task(run(use)) for use in batch]
+        try:
+            for use, task in zip(batch, tasks, strict=True):
+                result, duration_s = await task
+                waiting.remove(use)
+                self._commit(use, result, duration_s=duration_s)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            for use, outcome in zip(batch, outcomes, strict=True):
+                if use in waiting and isinstance(outcome, tuple):
+                    waiting.remove(use)
+                    self._commit(use, outcome[0], duration_s=outcome[1])
+            raise
+
+    async def _run_one(self, use: ToolUseBlock, broken_input: str | None) -> tuple[ToolResult, float]:
+        tool = self.tools.get(use.name)
+        if tool is None:
+            names = ", ".join(sorted(self.tools))
+            return ToolResult.error(f"There is no tool named {use.name!r}. The tools are: {names}."), 0.0
+        if broken_input is not None:
+            shown = broken_input if len(broken_input) <= 200 else broken_input[:200] + "…"
+            return ToolResult.error(f"The input was not valid JSON, so {use.name} was not run: {shown}"), 0.0
+        try:
+            tool_input: ToolInput = tool.input_model.model_validate(use.input)
+        except ValidationError as error:
+            return ToolResult.error(_validation_text(use.name, error)), 0.0
+        summary = tool.summary(tool_input)
+        context = self._context_for(use.id, lambda text: self._emit(ToolProgress(use.id, text)))
+        refusal = await self._permit(tool, use, tool_input, context)
+        if refusal is not None:
+            self._emit(ToolFinished(use.id, use.name, summary, True, refusal.text, 0.0, refusal.display))
+            return refusal, 0.0
+        self._emit(ToolStarted(use.id, use.name, summary, use.input))
+        started_at = self._journal.clock()
+        result = await _run_safely(tool.run(tool_input, context), use.name)
+        result = apply_result_budget(result, tool, context)
+        duration_s = (self._journal.clock() - started_at).total_seconds()
+        display = {"summary": summary, **result.display}
+        self._emit(ToolFinished(use.id, use.name, summary, result.is_error, result.text, duration_s, display))
+        return (
+            ToolResult(result.content, result.is_error, display, result.files_seen, result.cwd),
+            duration_s,
+        )
+
+    async def _permit(
+        self, tool: AnyTool, use: ToolUseBlock, tool_input: ToolInput, context: ToolContext
+    ) -> ToolResult | None:
+        """None if the call may run, else the result that refuses it."""
+        question = tool.permission(tool_input, context)
+        match self._gatekeeper.decide(tool, use.input, question, context):
+            case Allow():
+                return None
+            case Deny(reason=reason):
+                return ToolResult.error(f"Not allowed: {reason}", display={"denied": True})
+            case Ask(question=asked):
+                answer = await self._gatekeeper.ask(use.id, asked)
+                if answer.is_allowed:
+                    return None
+                told = f" They said: {answer.feedback}" if answer.feedback else ""
+                text = f"The user did not allow this call.{told} Do not try it again unchanged."
+                return ToolResult.error(text, display={"denied": True})
+
+    def _commit(self, use: ToolUseBlock, result: ToolResult, *, duration_s: float) -> None:
+        block = ToolResultBlock(use.id, result.content, result.is_error)
+        self._journal.commit(UserEntry((block,), origin="tool_results"))
+        summary = str(result.display.get("summary") or use.name)
+        self._journal.commit(ToolRan(use.id, summary, round(duration_s, 3), result.display))
+        for seen in result.files_seen:
+            self._journal.commit(seen)
+        if result.cwd is not None:
+            self._journal.commit(SettingChanged("cwd", str(result.cwd)))
+
+
+async def _run_safely(running: Awaitable[ToolResult], name: str) -> ToolResult:
+    """The result, whatever happens: a tool's own mistake must not end the turn, so it is logged and told as an error."""
+    try:
+        return await running
+    except Exception as error:
+        _log.exception("tool %s failed", name)
+        return ToolResult.error(f"{name} failed unexpectedly: {type(error).__name__}: {error}")
+
+
+def _validation_text(name: str, error: ValidationError) -> str:
+    lines = [
+        f"- {'.'.join(str(part) for part in problem['loc']) or 'input'}: {problem['msg']}" for problem in error.errors()
+    ]
+    return f"Invalid input for {name}, so it was not run:\n" + "\n".join(lines)
+
+
