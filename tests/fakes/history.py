@@ -41,9 +41,12 @@ def check_messages(
     *,
     has_tools: bool,
     takes_system_role: bool,
+    is_compacting: bool,
     issued_unknown: Collection[str],
 ) -> None:
-    """Check the whole history. `issued_unknown` are blocks of unknown type the server itself sent, as JSON text.
+    """Check the whole history.
+
+    A request that asks for a compaction samples no reply, so it may end with an assistant message. `issued_unknown` are blocks of unknown type the server itself sent, as JSON text.
 
     Raises:
         Refusal: naming the first rule broken.
@@ -68,7 +71,7 @@ def check_messages(
         for block in blocks_of(message["content"])
     ):
         raise Refusal("Requests which include `tool_use` or `tool_result` blocks must define `tools`.")
-    if messages[-1]["role"] == "assistant":
+    if messages[-1]["role"] == "assistant" and not is_compacting:
         _check_prefill(messages[-1], model)
     check_images(messages, model)
 

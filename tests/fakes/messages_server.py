@@ -331,6 +331,7 @@ class FakeMessagesServer:
         record.status, record.usage = 200, rendered.usage
         if self.persona.has_cache:
             self.cache.commit(plan)
+        self._notify()
         if body.get("stream"):
             await self._stream(connection, record, answer, rendered, reply_headers)
         else:

@@ -138,6 +138,7 @@ def check_request(
         betas,
         has_tools=bool(names),
         takes_system_role=persona.takes_system_role,
+        is_compacting=body.get("compaction") is not None,
         issued_unknown=issued_unknown,
     )
     if not counting:
