@@ -175,6 +175,7 @@ def _role_styles(tones: Tones) -> dict[str, Style]:
         "diff.mark.removed": _style(t.text, t.removed_mark, bold=is_marked_by_weight, underline=is_marked_by_weight),
         "fill.added": _style(t.text, t.added_bg),
         "fill.removed": _style(t.text, t.removed_bg),
+        "match": _style(t.accent, bold=True, underline=True),
         "found": _style("#1a1a1a", "#e8c95a") if t.surface else _style(reverse=True),
         "found.current": _style("#1a1a1a", "#f29a4a", bold=True) if t.surface else _style(reverse=True, bold=True),
         "pill": _style(t.accent, t.panel, bold=True) if t.surface else _style(reverse=True),

@@ -1,0 +1,1 @@
+"""Screens laid over the conversation: approvals, pickers, pagers, help."""
