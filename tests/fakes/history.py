@@ -46,7 +46,8 @@ def check_messages(
 ) -> None:
     """Check the whole history.
 
-    A request that asks for a compaction samples no reply, so it may end with an assistant message. `issued_unknown` are blocks of unknown type the server itself sent, as JSON text.
+    A request that asks for a compaction samples no reply, so it may end with an assistant message. `issued_unknown` are
+    blocks of unknown type the server itself sent, as JSON text.
 
     Raises:
         Refusal: naming the first rule broken.
