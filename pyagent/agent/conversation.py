@@ -21,7 +21,6 @@ from pyagent.errors import PyagentError
 from pyagent.events import (
     AnswerPermission,
     Command,
-    ConversationClosed,
     EventSink,
     Interrupt,
     Notice,
@@ -95,8 +94,8 @@ class Conversation:
         self._mailbox.put_nowait(command)
 
     @property
-    def is_busy(self) -> bool:
-        return self._work is not None
+    def session_id(self) -> str:
+        return self._parts.session_id
 
     def replay(self) -> None:
         """Tell the front end what was said before."""
@@ -119,7 +118,6 @@ class Conversation:
             await self._stop_work()
             await self._parts.close()
             self._journal.close()
-            self._parts.emit(ConversationClosed(self._parts.session_id))
 
     async def _next_command(self) -> Command | None:
         """The next command, or None when the running work has ended first."""

@@ -1,0 +1,82 @@
+"""Runs one conversation after another: the first as asked for at the start, then what `/clear` and `/resume` want."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pyagent.agent.conversation import Conversation
+from pyagent.errors import PyagentError
+from pyagent.events import Command, ConversationClosed, EventSink, Notice, Shutdown, TurnFailed
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """An empty conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumedSession:
+    """Go on with a session of this folder: the newest, or the one that `wanted` names."""
+
+    wanted: str = ""
+    is_forked: bool = False
+
+
+Opening: TypeAlias = NewSession | ResumedSession
+OpenConversation: TypeAlias = Callable[[Opening], Awaitable[Conversation]]
+
+
+class Host:
+    """Holds the current conversation and passes commands on to it. For one event loop."""
+
+    def __init__(self, open_conversation: OpenConversation, *, emit: EventSink) -> None:
+        self._open = open_conversation
+        self._emit = emit
+        self._current: Conversation | None = None
+        self._early: list[Command] = []
+        self._next: Opening | None = None
+        self._session_id = ""
+
+    def send(self, command: Command) -> None:
+        """Pass a command on; before the conversation is open it waits."""
+        if self._current is None:
+            self._early.append(command)
+        else:
+            self._current.send(command)
+
+    def switch_to(self, opening: Opening) -> None:
+        """Close the current conversation and open another."""
+        self._next = opening
+        if self._current is not None:
+            self._current.send(Shutdown("switch"))
+
+    async def run(self, opening: Opening) -> Literal["closed", "failed"]:
+        """Serve conversations until one is shut down with no other to follow. Errors of the first opening are final;
+        later ones leave the person in a new session."""
+        is_first = True
+        while True:
+            try:
+                conversation = await self._open(opening)
+            except PyagentError as error:
+                if is_first:
+                    self._emit(TurnFailed(type(error).__name__, error.message, error.hint))
+                    self._emit(ConversationClosed(""))
+                    return "failed"
+                self._emit(Notice(error.message, "error", error.hint))
+                opening = NewSession()
+                continue
+            is_first = False
+            self._session_id = conversation.session_id
+            self._current = conversation
+            for command in self._early:
+                conversation.send(command)
+            self._early.clear()
+            await conversation.run()
+            self._current = None
+            if self._next is None:
+                self._emit(ConversationClosed(self._session_id))
+                return "closed"
+            opening, self._next = self._next, None
+
