@@ -71,7 +71,6 @@ class ConversationParts:
     """Raises `PyagentError` if no prompt may be sent now (context full with automatic compaction off)."""
     commands: Mapping[str, CommandHandler]
     permissions: PermissionBook
-    is_headless: bool
     close: Callable[[], Awaitable[None]]
     """Ends what the conversation started: background tasks, open files."""
 
@@ -86,7 +85,6 @@ class Conversation:
         self._work: asyncio.Task[None] | None = None
         self._waiting_commands: deque[RunCommand] = deque()
         self._questions: dict[str, tuple[PermissionQuestion, asyncio.Future[PermissionAnswer]]] = {}
-        self._permission_denials: list[str] = []
         self._turn_parts = parts.turn(self)
 
     def send(self, command: Command) -> None:
@@ -261,10 +259,7 @@ class Conversation:
         self._parts.emit(TurnFailed(type(error).__name__, message, hint))
 
     async def ask(self, tool_use_id: str, question: PermissionQuestion) -> PermissionAnswer:
-        """Put a question to the person and wait. Without a person the answer is no."""
-        if self._parts.is_headless:
-            self._parts.emit(Notice(f"{question.tool_name} was not allowed: {question.subject}", "warning"))
-            return PermissionAnswer(False, "Nobody is here to be asked; go on without it or say what would be needed.")
+        """Put a question to whoever sits at the front end, and wait for the answer."""
         request_id = self._journal.new_uuid()
         answer: asyncio.Future[PermissionAnswer] = asyncio.get_running_loop().create_future()
         self._questions[request_id] = (question, answer)

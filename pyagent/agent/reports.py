@@ -1,0 +1,79 @@
+"""The texts of `/cost` and `/status`: what was spent, and what this session is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyagent.events import Report
+from pyagent.messages import JsonObject
+from pyagent.state import ConversationState
+
+
+def cost_report(state: ConversationState, session_total_s: float) -> Report:
+    """The bill so far, by model. Prices are list prices; a model without one counts as unknown, not as free."""
+    lines: list[str] = []
+    data: JsonObject = {"models": {}}
+    is_exact = True
+    for model, total in sorted(state.totals.items(), key=lambda pair: -pair[1].cost_usd):
+        price = "price unknown" if total.has_unknown_price else f"${total.cost_usd:,.4f}"
+        is_exact = is_exact and not total.has_unknown_price
+        share = total.cache_read_tokens / total.prompt_tokens if total.prompt_tokens else 0.0
+        lines.append(f"{model}: {price}")
+        lines.append(
+            f"  {total.calls:,} calls · {total.prompt_tokens:,} tokens sent, {share:.0%} of them read from the cache · "
+            f"{total.cache_write_tokens:,} written to it · {total.output_tokens:,} received"
+        )
+        data["models"][model] = {
+            "calls": total.calls,
+            "prompt_tokens": total.prompt_tokens,
+            "cache_read_tokens": total.cache_read_tokens,
+            "cache_write_tokens": total.cache_write_tokens,
+            "output_tokens": total.output_tokens,
+            "cost_usd": None if total.has_unknown_price else total.cost_usd,
+        }
+    if not lines:
+        lines.append("Nothing was sent yet.")
+    total_text = f"${state.cost_usd:,.4f}" + ("" if is_exact else " and calls of unknown price")
+    data |= {"total_usd": state.cost_usd, "is_exact": is_exact}
+    head = [f"Total: {total_text}", f"Session open for {_duration(session_total_s)}", ""]
+    return Report("Cost", "\n".join(head + lines), data)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusFacts:
+    version: str
+    session_id: str
+    title: str
+    transcript_path: str
+    model: str
+    endpoint: str
+    mode: str
+    cwd: str
+    git_branch: str
+    context_files: Sequence[str]
+    settings_problems: Sequence[str]
+
+
+def status_report(facts: StatusFacts) -> Report:
+    """What this session is and where it lives."""
+    rows = [
+        ("pyagent", facts.version),
+        ("session", facts.session_id + (f" ({facts.title})" if facts.title else "")),
+        ("transcript", facts.transcript_path or "not saved"),
+        ("model", f"{facts.model} at {facts.endpoint}"),
+        ("mode", facts.mode),
+        ("folder", facts.cwd + (f" on {facts.git_branch}" if facts.git_branch else "")),
+        ("memory files", ", ".join(facts.context_files) or "none"),
+    ]
+    lines = [f"{name:<13} {value}" for name, value in rows]
+    if facts.settings_problems:
+        lines += ["", "Settings that are ignored:", *(f"- {problem}" for problem in facts.settings_problems)]
+    return Report("Status", "\n".join(lines), {name: value for name, value in rows})
+
+
+def _duration(seconds: float) -> str:
+    minutes, hours = int(seconds // 60), int(seconds // 3600)
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min" if minutes else f"{int(seconds)} s"
