@@ -286,5 +286,3 @@ class Conversation:
             self._work.cancel()
             await asyncio.gather(self._work, return_exceptions=True)
             self._work = None
-
-

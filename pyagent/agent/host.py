@@ -79,4 +79,3 @@ class Host:
                 self._emit(ConversationClosed(self._session_id))
                 return "closed"
             opening, self._next = self._next, None
-

@@ -187,5 +187,3 @@ def _validation_text(name: str, error: ValidationError) -> str:
         f"- {'.'.join(str(part) for part in problem['loc']) or 'input'}: {problem['msg']}" for problem in error.errors()
     ]
     return f"Invalid input for {name}, so it was not run:\n" + "\n".join(lines)
-
-
