@@ -39,6 +39,14 @@ BETA_FIELDS: Mapping[str, frozenset[str]] = {
 SAMPLING_FIELDS = frozenset({"temperature", "top_p", "top_k"})
 """Gone from API version 2026-10-21 on."""
 
+SERVER_RESULTS = (
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+)
 _MARK = frozenset({"cache_control"})
 BLOCK_FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "text": (frozenset({"text"}), _MARK | {"citations"}),
@@ -49,6 +57,8 @@ BLOCK_FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "container_upload": (frozenset({"file_id"}), _MARK),
     "tool_use": (frozenset({"id", "name", "input"}), _MARK | {"caller"}),
     "tool_result": (frozenset({"tool_use_id"}), _MARK | {"content", "is_error"}),
+    "server_tool_use": (frozenset({"id", "name", "input"}), _MARK | {"caller"}),
+    **dict.fromkeys(SERVER_RESULTS, (frozenset({"tool_use_id", "content"}), _MARK | {"caller"})),
     "thinking": (frozenset({"thinking", "signature"}), frozenset()),
     "redacted_thinking": (frozenset({"data"}), frozenset()),
     "compaction": (frozenset(), _MARK | {"content", "encrypted_content", "signature", "tool_changes"}),
@@ -58,7 +68,10 @@ BLOCK_FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
 """Block type: (required fields, optional fields), `type` apart."""
 ROLES_OF_BLOCK: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("image", "document", "search_result", "container_upload", "tool_result"), frozenset({"user"})),
-    **dict.fromkeys(("tool_use", "thinking", "redacted_thinking", "compaction"), frozenset({"assistant"})),
+    **dict.fromkeys(
+        ("tool_use", "server_tool_use", *SERVER_RESULTS, "thinking", "redacted_thinking", "compaction"),
+        frozenset({"assistant"}),
+    ),
     **dict.fromkeys(("tool_addition", "tool_removal"), frozenset({"system"})),
     "tool_reference": frozenset(),
     "text": frozenset({"user", "assistant", "system"}),

@@ -10,6 +10,7 @@ from tests.fakes.fields import (
     COMPACTION_BETA,
     MESSAGE_CONFIG_BETA,
     ROLES_OF_BLOCK,
+    SERVER_RESULTS,
     THRESHOLD_COMPACTION_BETA,
     TOOL_CHANGES_BETA,
     check_block,
@@ -66,6 +67,7 @@ def check_messages(
         raise Refusal('messages: first message must use the "user" role')
     _check_system_roles(messages, model, takes_system_role=takes_system_role)
     _check_pairing(messages)
+    _check_server_tools(messages)
     if not has_tools and any(
         block.get("type") in ("tool_use", "tool_result")
         for message in messages
@@ -157,8 +159,8 @@ def _check_system_roles(messages: list[Json], model: ModelSpec, *, takes_system_
         if not (model.accepts_system_messages or takes_system_role):
             raise Refusal(f"{path}.role: role 'system' is not supported on this model")
         previous = messages[at - 1]
-        if previous["role"] != "user":
-            raise Refusal(f"{path}: a `system` message must follow a `user` message")
+        if previous["role"] != "user" and blocks_of(previous["content"])[-1].get("type") not in SERVER_RESULTS:
+            raise Refusal(f"{path}: a `system` message must follow a `user` message or a server tool result")
         if at + 1 < len(messages) and messages[at + 1]["role"] != "assistant":
             raise Refusal(f"{path}: a `system` message must be last or be followed by an `assistant` message")
 
@@ -202,6 +204,28 @@ def _check_pairing(messages: list[Json]) -> None:
                 open_ids.append(block["id"])
     if open_ids:
         raise _unanswered(len(messages) - 1, open_ids)
+
+
+def _check_server_tools(messages: list[Json]) -> None:
+    """A server tool's result stands in the same assistant turn; only the newest turn may still be without it."""
+    newest = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
+    for at, message in enumerate(messages):
+        started: dict[str, str] = {}
+        for position, block in enumerate(blocks_of(message["content"])):
+            if block.get("type") == "server_tool_use":
+                started[block["id"]] = block["name"]
+            elif block.get("type") in SERVER_RESULTS and started.pop(block["tool_use_id"], None) is None:
+                raise Refusal(
+                    f"messages.{at}.content.{position}: unexpected `tool_use_id` found in `{block['type']}` blocks:"
+                    f" {block['tool_use_id']}. Each `{block['type']}` block must have a corresponding"
+                    " `server_tool_use` block before it."
+                )
+        if started and at != newest:
+            tool_id, name = next(iter(started.items()))
+            raise Refusal(
+                f"messages.{at}: `{name}` tool use with id `{tool_id}` was found without a corresponding"
+                f" `{name}_tool_result` block"
+            )
 
 
 def _unanswered(at: int, ids: list[str]) -> Refusal:

@@ -7,27 +7,26 @@ From synchronous tests: `with running_in_thread(FakeMessagesServer(...)) as serv
 `python -m tests.fakes.messages_server --script echo`.
 """
 
-import argparse
 import asyncio
 import contextlib
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
 from tests.fakes.binding import BindingCheck, Enforcement, check_bindings
-from tests.fakes.cache import CachePlan, PromptCache
+from tests.fakes.cache import CachePlan, CacheUsage, PromptCache
 from tests.fakes.clearing import cleared_view
 from tests.fakes.fields import BINDING_BETA
 from tests.fakes.http1 import Connection, HttpRequest
 from tests.fakes.model_table import ModelSpec, ModelTable
-from tests.fakes.persona import PERSONAS, Persona, first_party
-from tests.fakes.recorded import Price, Recorded, bill
+from tests.fakes.persona import Persona, first_party
+from tests.fakes.recorded import Price, Recorded, bill, divergence
 from tests.fakes.refusal import Refusal, error_body
 from tests.fakes.rules import betas_of, check_credentials, check_request, check_version, parse_body
-from tests.fakes.script import Answer, Cut, ErrorEvent, Fault, Inject, Request, Responder, Stall, ToolRounds, echo
+from tests.fakes.script import Answer, Cut, ErrorEvent, Fault, Inject, Request, Responder, Stall
 from tests.fakes.sse import Context, Event, Rendered, render
 from tests.fakes.tokens import DEFAULT_BYTES_PER_TOKEN, TokenCounter
 
@@ -57,7 +56,12 @@ class FakeMessagesServer:
         api_key: str | None = None,
         port: int = 0,
         id_prefix: str = "fake",
+        kept_bodies_count: int | None = None,
     ) -> None:
+        """`kept_bodies_count` limits how many of the latest requests keep their bodies: a thousand long ones take GBs.
+
+        `id_prefix` tells the ids of servers apart that continue the same conversation.
+        """
         self.responder = responder
         self.persona = persona or first_party()
         self.models = ModelTable(
@@ -75,6 +79,7 @@ class FakeMessagesServer:
         """Replies silent at this moment."""
         self._binding: Enforcement = binding
         self._api_key, self._port, self._id_prefix = api_key, port, id_prefix
+        self._kept_bodies_count = kept_bodies_count
         self._serial = 0
         self._accepted_count = 0
         self._issued_unknown: set[str] = set()
@@ -200,10 +205,7 @@ class FakeMessagesServer:
                 await connection.end_waiting()
                 if connection.is_hung_up:
                     break
-        except ConnectionError:
-            if self.requests and not self.requests[-1].is_complete:
-                self.requests[-1].is_abandoned = True
-        except asyncio.CancelledError:
+        except (ConnectionError, asyncio.CancelledError):
             pass
         except Exception as error:
             self.failures.append(error)
@@ -230,7 +232,12 @@ class FakeMessagesServer:
                 await connection.send(413, HTML_413.encode(), {**headers, "content-type": "text/html"})
             else:
                 await connection.send_json(refusal.status, refusal.body(headers["request-id"]), headers)
+        except ConnectionError:
+            record.is_abandoned = True
+            raise
         finally:
+            if self._kept_bodies_count is not None and len(self.requests) > self._kept_bodies_count:
+                self.requests[-1 - self._kept_bodies_count].forget_body()
             self._notify()
 
     async def _route(
@@ -286,13 +293,16 @@ class FakeMessagesServer:
         return model, check
 
     def _view(self, body: Json, model: ModelSpec, check: BindingCheck) -> "_View":
-        original = self.cache.plan(body, model, self.counter, check.dropped_paths)
-        edits = (body.get("context_management") or {}).get("edits") or []
-        if not edits:
-            return _View(original, original.usage.total_tokens, None)
-        edited, applied = cleared_view(body, original.usage.total_tokens, model, self.counter, check.dropped_paths)
-        plan = self.cache.plan(edited, model, self.counter, check.dropped_paths) if applied else original
-        return _View(plan, original.usage.total_tokens, applied)
+        dropped = check.dropped_paths
+        original = self.cache.plan(body, model, self.counter, dropped)
+        if not self.persona.has_cache:
+            original = CachePlan(CacheUsage(fresh_tokens=original.usage.total_tokens))
+        tokens = original.usage.total_tokens
+        if not self.persona.is_first_party or not (body.get("context_management") or {}).get("edits"):
+            return _View(original, tokens, None)
+        edited, applied = cleared_view(body, tokens, model, self.counter, dropped)
+        plan = self.cache.plan(edited, model, self.counter, dropped) if applied else original
+        return _View(plan, tokens, applied)
 
     async def _create(
         self, connection: Connection, request: HttpRequest, record: Recorded, headers: Mapping[str, str]
@@ -319,7 +329,7 @@ class FakeMessagesServer:
             transformations=check.dropped if BINDING_BETA in betas_of(request.headers) else None,
             applied_edits=view.applied_edits,
         )
-        rendered = render(answer, context)
+        rendered = render(self._with_diagnosis(answer, record), context)
         self._issued_unknown.update(rendered.issued_unknown)
         record.message = rendered.message
         reply_headers = {**headers, **answer.headers}
@@ -359,6 +369,20 @@ class FakeMessagesServer:
             # A 400, so that the client does not try again; the exit of the server raises it.
             self.failures.append(error)
             raise Refusal(f"the responder of the fake server failed: {error}", type="fake_server_error") from error
+
+    def _with_diagnosis(self, answer: Answer, record: Recorded) -> Answer:
+        """The answer with `diagnostics`, if the request asks why the cache was missed."""
+        asked = record.body.get("diagnostics") or {}
+        if not asked.get("previous_message_id"):
+            return answer
+        earlier = (request for request in self.requests if request.message is not None)
+        known = next((one for one in earlier if one.message_id == asked["previous_message_id"] and one.body), None)
+        reason: Json | None = {"type": "previous_message_not_found"}
+        if known is not None:
+            change = divergence(known.body, record.body)
+            reason = {"type": change.kind, "cache_missed_input_tokens": record.input_tokens} if change else None
+        diagnosis = None if reason is None else {"cache_miss_reason": reason}
+        return replace(answer, extra={"diagnostics": diagnosis, **answer.extra})
 
     async def _send_error(
         self, connection: Connection, record: Recorded, answer: Answer, headers: Mapping[str, str]
@@ -443,11 +467,14 @@ class FakeMessagesServer:
         return f"{kind}_{self._id_prefix}{self._serial:06d}"
 
 
+@dataclass(frozen=True, slots=True)
 class _View:
     """A request's input as the model sees it."""
 
-    def __init__(self, plan: CachePlan, original_tokens: int, applied_edits: list[Json] | None) -> None:
-        self.plan, self.original_tokens, self.applied_edits = plan, original_tokens, applied_edits
+    plan: CachePlan
+    original_tokens: int
+    """Before server-side edits."""
+    applied_edits: list[Json] | None
 
 
 @contextlib.contextmanager
@@ -477,43 +504,7 @@ def running_in_thread(server: FakeMessagesServer) -> Iterator[FakeMessagesServer
     server.raise_failures()
 
 
-SCRIPTS: Mapping[str, Callable[[], Callable[[Request], Answer]]] = {
-    "echo": lambda: echo,
-    "tools": lambda: ToolRounds([("Bash", {"command": "ls -la"})], rounds=3, note="Looking around.", delta_chars=12),
-}
-"""Scripts the command line offers."""
-
-
-async def _serve_forever(server: FakeMessagesServer) -> None:
-    stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    async with server:
-        print(server.url, flush=True)
-        await stopping.wait()
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Serve until interrupted; the first line of output is the base URL."""
-    parser = argparse.ArgumentParser(description="Serve a fake Messages API on 127.0.0.1.")
-    parser.add_argument("--port", type=int, default=0, help="0 picks a free port")
-    parser.add_argument("--script", choices=sorted(SCRIPTS), default="echo")
-    parser.add_argument("--persona", choices=sorted(PERSONAS), default="first_party")
-    parser.add_argument("--window", type=int, default=None, help="context window in tokens, for all models")
-    parser.add_argument("--bytes-per-token", type=float, default=DEFAULT_BYTES_PER_TOKEN)
-    parser.add_argument("--binding", choices=("all", "by_model", "on_request", "off"), default="by_model")
-    options = parser.parse_args(arguments)
-    personas: Mapping[str, Callable[[], Persona]] = PERSONAS
-    server = FakeMessagesServer(
-        SCRIPTS[options.script](),
-        persona=personas[options.persona](),
-        window_tokens=options.window,
-        bytes_per_token=options.bytes_per_token,
-        binding=options.binding,
-        port=options.port,
-    )
-    asyncio.run(_serve_forever(server))
-
-
 if __name__ == "__main__":
+    from tests.fakes.command_line import main
+
     main()

@@ -1,8 +1,11 @@
 """What the server keeps of each request, and the bill it adds up to."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import zip_longest
+from typing import Any, Literal
+
+from tests.fakes.binding import blocks_of, fingerprint
 
 Json = dict[str, Any]
 
@@ -56,6 +59,49 @@ class Recorded:
     @property
     def betas(self) -> frozenset[str]:
         return frozenset(part.strip() for part in self.headers.get("anthropic-beta", "").split(",") if part.strip())
+
+    @property
+    def message_id(self) -> str | None:
+        return self.message["id"] if self.message else None
+
+    def forget_body(self) -> None:
+        """Let go of what is large; status, errors and usage stay."""
+        self.raw = b""
+        self.body = {"model": self.body.get("model")}
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where a request stops continuing an earlier one."""
+
+    kind: Literal["model_changed", "tools_changed", "system_changed", "messages_changed"]
+    path: str
+    """The first part that differs, as in `messages.3.content.0`."""
+
+
+def divergence(earlier: Json, later: Json) -> Divergence | None:
+    """The first change in what `later` has in common with `earlier`, or None if it only appends.
+
+    Cache marks and ways of writing the same content do not count.
+    """
+    if earlier["model"] != later["model"]:
+        return Divergence("model_changed", "model")
+    for at, (old, new) in enumerate(zip_longest(earlier.get("tools") or [], later.get("tools") or [])):
+        if fingerprint(old) != fingerprint(new):
+            return Divergence("tools_changed", f"tools.{at}")
+    for at, (old, new) in enumerate(zip_longest(blocks_of(earlier.get("system")), blocks_of(later.get("system")))):
+        if fingerprint(old) != fingerprint(new):
+            return Divergence("system_changed", f"system.{at}")
+    for (path, old), (_, new) in zip_longest(_parts(earlier), _parts(later), fillvalue=("", "")):
+        if path and old != new:
+            return Divergence("messages_changed", path)
+    return None
+
+
+def _parts(body: Json) -> Iterator[tuple[str, str]]:
+    for at, message in enumerate(body["messages"]):
+        for position, block in enumerate(blocks_of(message["content"])):
+            yield f"messages.{at}.content.{position}", message["role"] + fingerprint(block)
 
 
 def bill(requests: Iterable[Recorded], prices: Mapping[str, Price]) -> float:

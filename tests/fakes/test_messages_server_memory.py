@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakes.binding import Enforcement
 from tests.fakes.messages_server import FakeMessagesServer
-from tests.fakes.recorded import Price
+from tests.fakes.recorded import Price, divergence
 from tests.fakes.script import Answer, Request, compaction, reply, thinking, tool_use
 from tests.fakes.sdk import client_of
 
@@ -338,3 +338,37 @@ async def test_a_prewarming_request_needs_no_answer() -> None:
         assert split(await talk.send()) == (0, 2_001, 0)
         talk.fields["max_tokens"] = 100
         assert split(await talk.send()) == (2_001, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "path"),
+    [
+        (edit_prompt, "messages_changed", "messages.0.content.0"),
+        (strip_from_the_middle, "messages_changed", "messages.3.content.0"),
+        (drop_first_turn, "messages_changed", "messages.0.content.0"),
+        (edit_system, "system_changed", "system.0"),
+        (add_tool, "tools_changed", "tools.1"),
+        (mark_for_the_cache, None, None),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+async def test_where_a_request_stops_continuing_an_earlier_one_is_named(
+    change: Any, kind: str | None, path: str | None
+) -> None:
+    async with FakeMessagesServer(thinker, binding="off") as server:
+        talk = await Talk(server).three_turns()
+        before = await talk.send()
+        change(talk)
+        talk.fields["diagnostics"] = {"previous_message_id": before["id"]}
+        after = await talk.send()
+        found = divergence(server.requests[-2].body, server.requests[-1].body)
+        assert (found and found.kind, found and found.path) == (kind, path)
+        told = after["diagnostics"]
+        assert (told and told["cache_miss_reason"]["type"]) == kind
+
+
+async def test_bodies_beyond_the_number_kept_are_let_go() -> None:
+    async with FakeMessagesServer(thinker, kept_bodies_count=1) as server:
+        await Talk(server).three_turns()
+        assert ["messages" in request.body for request in server.requests] == [False, False, True]
+        assert server.bill({MODEL: Price.of(1, 1, 1)}) > 0

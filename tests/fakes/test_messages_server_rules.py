@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.messages_server import FakeMessagesServer
 from tests.fakes.persona import html_413 as html_413_persona
-from tests.fakes.persona import json_413, ollama, strict_gateway
+from tests.fakes.persona import json_413, llama_cpp, ollama, strict_gateway, vllm
 from tests.fakes.script import echo
 from tests.fakes.sdk import client_of
 
@@ -78,6 +78,8 @@ async def refusal_of(server: FakeMessagesServer, request: Json, *betas: str) -> 
     return str(caught.value.body["error"]["message"]) if isinstance(caught.value.body, dict) else ""
 
 
+SEARCH: Json = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
+FOUND: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 MARK = {"cache_control": {"type": "ephemeral"}}
 MARKED = {"type": "text", "text": "x", **MARK}
 
@@ -243,6 +245,14 @@ REFUSED: dict[str, tuple[Json, str]] = {
         body(user("x"), {"role": "system", "content": "z"}, model="claude-sonnet-5"),
         "messages.1.role: role 'system' is not supported on this model",
     ),
+    "a server tool left open": (
+        body(user("x"), assistant(SEARCH), user("y"), assistant("z"), user("w")),
+        "`web_search` tool use with id `srvtoolu_1` was found without a corresponding `web_search_tool_result` block",
+    ),
+    "a server result without its call": (
+        body(user("x"), assistant(FOUND), user("y")),
+        "must have a corresponding `server_tool_use` block before it.",
+    ),
     "an image too wide": (body(user(image(8_001, 10))), "exceed max allowed size: 8000 pixels"),
     "many images, one too wide": (
         body(user(image(2_001, 10), *[image(10, 10)] * 20)),
@@ -296,6 +306,10 @@ ACCEPTED: dict[str, Json] = {
     "between_tools on Sonnet 5.5": body(thinking={"type": "between_tools"}, model="claude-sonnet-5-5"),
     "four cache marks": body(user(*[MARKED] * 4)),
     "twenty wide images": body(user(*[image(4_000, 10)] * 20)),
+    "a server tool with its result": body(user("x"), assistant(SEARCH, FOUND, "y"), user("z")),
+    "a system message after a server result": body(
+        user("x"), assistant(SEARCH, FOUND), {"role": "system", "content": "z"}
+    ),
     "no output": body(max_tokens=0),
 }
 
@@ -412,6 +426,17 @@ async def test_ollama_counts_no_tokens_and_reports_no_cache() -> None:
         with pytest.raises(anthropic.NotFoundError):
             await post(server, body(model="qwen3"), path="/v1/messages/count_tokens")
         assert "maximum context length is 100" in await refusal_of(server, body(user("x" * 999), model="qwen3"))
+
+
+async def test_a_server_without_a_cache_bills_all_input_and_ignores_edits() -> None:
+    for persona in (vllm(), llama_cpp()):
+        async with FakeMessagesServer(echo, persona=persona, bytes_per_token=1) as server:
+            request = body(user("x" * 3_000), model="m", **MARK, context_management={"edits": [CLEAR]})
+            for _ in range(2):
+                answer = await post(server, request)
+                assert answer["usage"]["input_tokens"] == 3_000
+                assert not answer["usage"].get("cache_read_input_tokens")
+                assert "context_management" not in answer
 
 
 async def test_counting_refuses_what_creating_refuses(server: FakeMessagesServer) -> None:

@@ -1,6 +1,8 @@
 """What the fake streams, and how it fails, seen through the real SDK."""
 
 import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -333,3 +335,22 @@ async def test_pacing_spreads_a_reply_and_ends_with_the_client() -> None:
 async def test_an_echo_is_an_answer() -> None:
     async with FakeMessagesServer(echo) as server:
         assert (await ask(server))["content"][0]["text"] == "You said: hi"
+
+
+async def test_by_hand_it_prints_its_url_and_serves_until_told_to_stop() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.fakes.messages_server", "--script", "tools", "--window", "5000"),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    assert process.stdout is not None
+    url = (await process.stdout.readline()).decode().strip()
+    http_client = anthropic.DefaultAsyncHttpxClient(verify=False)
+    async with anthropic.AsyncAnthropic(base_url=url, api_key="k", http_client=http_client) as client:
+        message = await client.messages.create(
+            model="claude-opus-5-5", max_tokens=99, messages=[{"role": "user", "content": "go"}]
+        )
+        assert message.stop_reason == "tool_use"
+        assert (await client.models.retrieve("claude-opus-5-5")).max_input_tokens == 5_000
+    process.terminate()
+    assert await process.wait() == 0
