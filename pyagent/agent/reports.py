@@ -69,7 +69,7 @@ def status_report(facts: StatusFacts) -> Report:
     lines = [f"{name:<13} {value}" for name, value in rows]
     if facts.settings_problems:
         lines += ["", "Settings that are ignored:", *(f"- {problem}" for problem in facts.settings_problems)]
-    return Report("Status", "\n".join(lines), {name: value for name, value in rows})
+    return Report("Status", "\n".join(lines), dict(rows))
 
 
 def _duration(seconds: float) -> str:

@@ -105,7 +105,7 @@ class SessionFile:
                 self._is_failing = True
                 self._on_problem(
                     f"The session cannot be saved ({error.strerror}): {self.path}. "
-                    "The conversation goes on; what is said from here on is lost if pyagent ends before the disk is free."
+                    "The conversation goes on; what is said now is lost if pyagent ends before the disk is free."
                 )
             return
         if self._is_failing:

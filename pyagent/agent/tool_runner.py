@@ -70,7 +70,7 @@ class ToolRunner:
         When cancelled, calls without a result get an "interrupted" one before the cancel goes on.
         """
         batches = [list(batch) for _, batch in groupby(enumerate(uses), key=lambda pair: self._batch_key(*pair))]
-        waiting = [use for use in uses]
+        waiting = list(uses)
         try:
             for batch in batches:
                 await self._run_batch([use for _, use in batch], waiting, broken_inputs)
@@ -174,7 +174,7 @@ class ToolRunner:
 
 
 async def _run_safely(running: Awaitable[ToolResult], name: str) -> ToolResult:
-    """The result, whatever happens: a tool's own mistake must not end the turn, so it is logged and told as an error."""
+    """The result, whatever happens: a tool's own mistake must not end the turn, so it becomes an error result."""
     try:
         return await running
     except Exception as error:

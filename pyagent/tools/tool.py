@@ -101,7 +101,7 @@ class Tool(Protocol, Generic[InputT]):
         ...
 
     def permission(self, tool_input: InputT, context: ToolContext) -> PermissionQuestion | None:
-        """What to ask before running, or None if this call is harmless by its nature. May read files; changes nothing."""
+        """What to ask before running, or None if this call is harmless by nature. May read files; changes nothing."""
         ...
 
     async def run(self, tool_input: InputT, context: ToolContext) -> ToolResult:
