@@ -70,11 +70,11 @@ class GaugeModel:
         return f"{'~' if self.is_estimated else ''}{short_tokens(self.used_tokens)}/{short_tokens(self.window_tokens)}"
 
     def remark(self) -> str:
-        """`49% until compact`, or how full the window is while compaction is off."""
+        """`49% to compact`, or how full the window is while compaction is off."""
         left = self.percent_until_compact
         if left is None:
             return f"{round(100 * self.used_share)}% used"
-        return f"{left}% until compact" if left else "compacting next"
+        return f"{left}% to compact" if left else "compacting next"
 
 
 @dataclass(frozen=True, slots=True)

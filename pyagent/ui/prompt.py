@@ -368,7 +368,7 @@ class Prompt(TextArea):
             return
         row = self.cursor_location[0]
         sign = "/" if context.kind is CompletionKind.COMMAND else "@"
-        name = chosen.inserted
+        name = chosen.inserted.removeprefix(sign)
         quoted = f'"{name}"' if context.kind is CompletionKind.FILE and any(char.isspace() for char in name) else name
         is_directory = context.kind is CompletionKind.FILE and name.endswith("/")
         text = f"{sign}{quoted}" + ("" if is_directory else " ")

@@ -13,7 +13,8 @@ from pyagent.ui.lines import Line, Span, inert, truncate
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
 
-_BAR_CELLS = 20
+_BAR_CELLS = (20, 14, 10, 8)
+"""Lengths of the gauge's bar, the longest that fits is taken; below 8 the ticks run together."""
 _LONGEST_PLACE_CELLS = 32
 """A deep working directory is cut from the left: its last names tell the projects apart."""
 
@@ -31,6 +32,8 @@ class _Part:
 
     spans: tuple[Span, ...]
     rank: int
+    is_joined: bool = False
+    """No separator but a space stands between this part and the next."""
 
     @property
     def cells(self) -> int:
@@ -70,15 +73,22 @@ class StatusBar(Widget):
 
 
 def status_line(status: StatusModel, width_cells: int) -> Line:
-    """The bar as one line: facts to the left, gauge to the right, the least needed dropped until it fits."""
-    left, right = _left_parts(status), _right_parts(status)
-    while _cells(left) + _cells(right) + 3 > width_cells and len(left) + len(right) > 1:
+    """The bar as one line: facts to the left, gauge to the right. When it is too narrow the gauge's bar shortens first,
+    then the least needed parts go."""
+    for bar_cells in _BAR_CELLS:
+        left, right = _left_parts(status), _right_parts(status, bar_cells)
+        if _needed_cells(left, right) <= width_cells:
+            break
+    while _needed_cells(left, right) > width_cells and len(left) + len(right) > 1:
         dropped = max((*left, *right), key=lambda part: part.rank)
         left = [part for part in left if part is not dropped]
         right = [part for part in right if part is not dropped]
-    left_spans, right_spans = _joined(left), _joined(right)
     gap_cells = max(1, width_cells - _cells(left) - _cells(right) - 2)
-    return Line((Span(" ", "bar"), *left_spans, Span(" " * gap_cells, "bar"), *right_spans), fill="bar")
+    return Line((Span(" ", "bar"), *_joined(left), Span(" " * gap_cells, "bar"), *_joined(right)), fill="bar")
+
+
+def _needed_cells(left: list[_Part], right: list[_Part]) -> int:
+    return _cells(left) + _cells(right) + 4
 
 
 def _left_parts(status: StatusModel) -> list[_Part]:
@@ -93,7 +103,7 @@ def _left_parts(status: StatusModel) -> list[_Part]:
         parts.append(_Part((Span(f"{status.queued_count} queued", "bar"),), 4))
     place = _place(status.cwd, status.branch)
     if place:
-        parts.append(_Part((Span(place, "bar"),), 8))
+        parts.append(_Part((Span(place, "bar"),), 7))
     return parts
 
 
@@ -104,21 +114,21 @@ def _place(cwd: str, branch: str) -> str:
     return f"{shown} ({truncate(inert(branch), 24)})" if branch else shown
 
 
-def _right_parts(status: StatusModel) -> list[_Part]:
+def _right_parts(status: StatusModel, bar_cells: int) -> list[_Part]:
     parts: list[_Part] = []
     if status.cost_usd is not None:
         parts.append(_Part((Span(f"${status.cost_usd:.2f}", "bar"),), 5))
     if status.cache is not None:
-        parts.append(_Part((Span(status.cache.words(), "bar"),), 7))
+        parts.append(_Part((Span(status.cache.words(), "bar"),), 8))
     if status.gauge is not None:
-        parts += _gauge_parts(status.gauge)
+        parts += _gauge_parts(status.gauge, bar_cells)
     return parts
 
 
-def _gauge_parts(gauge: GaugeModel) -> list[_Part]:
+def _gauge_parts(gauge: GaugeModel, bar_cells: int) -> list[_Part]:
     role = _LEVEL_ROLE[gauge.level]
     return [
-        _Part(gauge_bar(gauge, _BAR_CELLS), 6),
+        _Part(gauge_bar(gauge, bar_cells), 6, is_joined=True),
         _Part((Span(gauge.numbers(), "bar.strong"), Span(" "), Span(gauge.level.value, role)), 0),
         _Part((Span(gauge.remark(), role if gauge.level is not GaugeLevel.OK else "bar"),), 5),
     ]
@@ -146,13 +156,13 @@ def gauge_bar(gauge: GaugeModel, width_cells: int) -> tuple[Span, ...]:
 
 
 def _cells(parts: list[_Part]) -> int:
-    return sum(part.cells for part in parts) + 3 * max(0, len(parts) - 1)
+    return sum(part.cells for part in parts) + sum(1 if part.is_joined else 3 for part in parts[:-1])
 
 
 def _joined(parts: list[_Part]) -> list[Span]:
     spans: list[Span] = []
     for index, part in enumerate(parts):
         if index:
-            spans.append(Span(" · ", "bar.faint"))
+            spans.append(Span(" ") if parts[index - 1].is_joined else Span(" · ", "bar.faint"))
         spans += part.spans
     return spans

@@ -25,6 +25,9 @@ from pyagent.ui.lines import BLANK_LINE, Line, Span, inert, truncate, wrap_spans
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
 
+_OTHER_ROWS = 4
+"""Border, the margin above the answers, and one row of the conversation behind."""
+
 
 class Approval(StrEnum):
     """What the user decided."""
@@ -81,10 +84,13 @@ def options_of(request: ApprovalRequest) -> tuple[Option, ...]:
 
 
 def request_lines(request: ApprovalRequest, width_cells: int) -> list[Line]:
-    """What the request is about, as lines."""
-    sections: list[list[Line]] = []
+    """What the request is about, as lines; warnings first, since a long diff scrolls."""
+    head = [line for warning in request.warnings for line in wrap_text(f"! {warning}", width_cells, "warning bold")]
     if request.path:
-        sections.append(wrap_spans((Span("file  ", "muted"), Span(inert(request.path), "bold")), width_cells))
+        head += wrap_spans((Span("file  ", "muted"), Span(inert(request.path), "bold")), width_cells)
+    if request.reason:
+        head += wrap_text(request.reason, width_cells, "muted")
+    sections = [head] if head else []
     if request.command:
         rows = wrap_text(request.command, width_cells - 3, "bold")
         sections.append([Line((Span(" "), *row.spans), 1, row.joint, "fill.code") for row in rows])
@@ -92,12 +98,6 @@ def request_lines(request: ApprovalRequest, width_cells: int) -> list[Line]:
         sections.append(diff_view(request.diff, width_cells))
     if request.text:
         sections.append(wrap_text(request.text, width_cells, "text"))
-    if request.reason:
-        sections.append(wrap_text(request.reason, width_cells, "muted"))
-    if request.warnings:
-        sections.append(
-            [line for warning in request.warnings for line in wrap_text(f"! {warning}", width_cells, "warning bold")]
-        )
     lines: list[Line] = []
     for section in sections:
         lines += [BLANK_LINE, *section] if lines else section
@@ -155,7 +155,7 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
     ApprovalScreen > Vertical {
         width: 100%;
         height: auto;
-        max-height: 90%;
+        max-height: 100%;
         border: round $warning;
         border-title-color: $warning;
         border-title-style: bold;
@@ -163,9 +163,7 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
         background: $background;
         padding: 0 1;
     }
-    ApprovalScreen Rows { max-height: 60vh; }
-    ApprovalScreen Input { display: none; border: none; border-top: solid $border-blurred; height: 2; padding: 0; }
-    ApprovalScreen.-short Rows { max-height: 40vh; }
+    ApprovalScreen Input { display: none; background: $surface; margin-top: 1; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -193,10 +191,10 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
             box.border_subtitle = "y yes · n no · tab instead · ↑↓ choose"
             yield Rows(lambda width_cells: request_lines(self._request, width_cells))
             yield OptionRows([option.label for option in self._options])
-            yield Input(placeholder="What should the model do instead? Enter sends, Esc goes back")
+            yield Input(placeholder="What should the model do instead? Enter sends, Esc goes back", compact=True)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.height < 20, "-short")
+        self.query_one(Rows).styles.max_height = max(3, event.size.height - _OTHER_ROWS - len(self._options))
 
     def action_decide(self, decision: str) -> None:
         self.dismiss(ApprovalAnswer(Approval(decision)))
@@ -215,6 +213,7 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
         self.query_one(Rows).action_half_page(direction)
 
     def action_instead(self) -> None:
+        self.query_one(OptionRows).display = False
         field = self.query_one(Input)
         field.display = True
         field.focus()
@@ -223,7 +222,9 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
         field = self.query_one(Input)
         if field.has_focus:
             field.display = False
-            self.query_one(OptionRows).focus()
+            options = self.query_one(OptionRows)
+            options.display = True
+            options.focus()
         else:
             self.dismiss(ApprovalAnswer(Approval.NO))
 

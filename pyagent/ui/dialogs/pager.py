@@ -81,7 +81,7 @@ class PagerScreen(ModalScreen[None]):
         padding: 0 1;
     }
     PagerScreen Rows { height: 1fr; }
-    PagerScreen Input { display: none; border: none; height: 1; padding: 0; background: $surface; }
+    PagerScreen Input { display: none; background: $surface; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -103,7 +103,7 @@ class PagerScreen(ModalScreen[None]):
             box.border_title = truncate(inert(self._title).replace("\n", " "), 100).replace("[", "\\[")
             box.border_subtitle = "/ search · n N next · q leave"
             yield Rows(self._shown)
-            yield Input(placeholder="Search")
+            yield Input(placeholder="Search", compact=True)
 
     def action_leave(self) -> None:
         self.dismiss(None)

@@ -139,7 +139,7 @@ class PickerScreen(ModalScreen[str | None]):
         background: $background;
         padding: 0 1;
     }
-    PickerScreen Input { border: none; height: 1; padding: 0; margin-bottom: 1; background: $background; }
+    PickerScreen Input { margin-bottom: 1; background: $surface; }
     PickerScreen Horizontal { height: 1fr; }
     PickerScreen Rows { width: 1fr; height: 100%; border-left: solid $border-blurred; padding-left: 1; display: none; }
     PickerScreen.-wide Rows { display: block; }
@@ -168,7 +168,7 @@ class PickerScreen(ModalScreen[str | None]):
         with Vertical() as box:
             box.border_title = self._title.replace("[", "\\[")
             box.border_subtitle = "type to search · ↑↓ choose · enter take · esc leave"
-            yield Input(placeholder="Search")
+            yield Input(placeholder="Search", compact=True)
             with Horizontal():
                 yield PickerList(self._items)
                 yield Rows(lambda width_cells: ())
