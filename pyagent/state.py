@@ -233,10 +233,14 @@ def _fold_one(branch: _Branch, record: Record, gone_seqs: frozenset[int], gone_t
     match payload:
         case Boundary():
             branch.boundaries.append(record)
+            held = branch.pending.pop(record.tx, [])
+            for earlier in held:
+                if isinstance(earlier.payload, ClearResults | Snip | Fold | Repair):
+                    branch.view = branch.view.with_op(earlier.payload, earlier.seq)
             branch.view = branch.view.with_boundary(record, branch.entries)
-            for held in branch.pending.pop(record.tx, []):
-                if isinstance(held.payload, FileSeen):
-                    branch.files.setdefault(held.payload.path, []).append(held.payload)
+            for earlier in held:
+                if isinstance(earlier.payload, FileSeen):
+                    branch.files.setdefault(earlier.payload.path, []).append(earlier.payload)
         case _ if record.tx:
             branch.pending.setdefault(record.tx, []).append(record)
         case UserEntry() | AssistantEntry():

@@ -308,3 +308,15 @@ def test_undo_and_redo_of_the_last_compaction_are_exact(w: Writer, data: st.Data
     assert shown(w.state.view) == before
     w.add(Revoke(undo.seq))
     assert shown(w.state.view) == after
+
+
+def test_results_cut_in_a_compactions_transaction_are_cut_only_once_its_boundary_stands() -> None:
+    w = Writer()
+    w.prompt()
+    call, result = w.call("t1"), w.result("t1", "long")
+    w.add(ClearResults({"t1": "[cut]"}), tx="t1")
+    assert not w.state.view.is_cleared("t1")
+    boundary = w.compact([call, result], "t1")
+    assert w.state.view.is_cleared("t1")
+    w.add(Revoke(boundary.seq))
+    assert not w.state.view.is_cleared("t1")
