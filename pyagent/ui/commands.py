@@ -1,0 +1,140 @@
+"""Slash commands: one table for help, completion and dispatch, used by the screen and by plain mode alike.
+
+The agent answers some of them (`RunCommand`); the rest concern only what is shown and never leave the front end.
+An unknown one is answered with the nearest name and is never sent to the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal, TypeAlias
+
+Handler: TypeAlias = Literal["agent", "screen"]
+"""`agent`: travels as `RunCommand`. `screen`: the front end does it itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlashCommand:
+    """One command. `name` has no slash; `argument` is the hint shown behind it."""
+
+    name: str
+    help: str
+    handler: Handler = "agent"
+    aliases: tuple[str, ...] = ()
+    argument: str = ""
+
+
+COMMANDS: tuple[SlashCommand, ...] = (
+    SlashCommand("help", "show commands and keys", "screen", ("?",)),
+    SlashCommand(
+        "compact",
+        "shorten the conversation; also: preview, undo, upto N, from N",
+        argument="[instructions]",
+    ),
+    SlashCommand("context", "what fills the context window, and what each layer freed", argument="[all]"),
+    SlashCommand("compactions", "list the compactions of this session"),
+    SlashCommand("clear", "start a new session; this one stays resumable", aliases=("reset", "new")),
+    SlashCommand("cost", "what the session cost so far", aliases=("usage", "stats")),
+    SlashCommand("model", "choose the model", argument="[name]"),
+    SlashCommand("mode", "choose the permission mode", argument="[name]"),
+    SlashCommand("resume", "go on with another session", aliases=("continue",), argument="[id or text]"),
+    SlashCommand("rename", "give the session a title", argument="<title>"),
+    SlashCommand("status", "version, session, model, folders, connection"),
+    SlashCommand("copy", "copy the last answer, or the Nth last", "screen", argument="[N]"),
+    SlashCommand("theme", "change the colours", "screen", argument="[name]"),
+    SlashCommand("exit", "leave", "screen", ("quit",)),
+)
+"""All commands, in the order help lists them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Text for the model."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invoked:
+    """A known command with its argument."""
+
+    command: SlashCommand
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Looks like a command but is none. `nearest` is empty if no name is close."""
+
+    name: str
+    nearest: str
+
+    @property
+    def message(self) -> str:
+        """One sentence for the person."""
+        hint = f"did you mean /{self.nearest}?" if self.nearest else "/help lists them all."
+        return f"There is no command /{self.name}; {hint}"
+
+
+Typed: TypeAlias = Prompt | Invoked | Unknown
+
+_COMMAND = re.compile(r"/([A-Za-z?][A-Za-z0-9_?:-]*)(?:\s+(.*))?", re.DOTALL)
+"""A name with no further slash, so that `/usr/bin is full` stays a prompt."""
+
+
+def by_name(name: str, commands: Iterable[SlashCommand] = COMMANDS) -> SlashCommand | None:
+    """The command of that name or alias, in any case."""
+    wanted = name.lower()
+    return next((c for c in commands if wanted == c.name or wanted in c.aliases), None)
+
+
+def read_typed(text: str, commands: tuple[SlashCommand, ...] = COMMANDS) -> Typed:
+    """What a submitted input is: a prompt, a command, or something that only looks like a command."""
+    match = _COMMAND.fullmatch(text.strip())
+    if match is None:
+        return Prompt(text)
+    name, argument = match[1], (match[2] or "").strip()
+    command = by_name(name, commands)
+    if command is not None:
+        return Invoked(command, argument)
+    names = [n for c in commands for n in (c.name, *c.aliases)]
+    near = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    found = by_name(near[0], commands) if near else None
+    return Unknown(name, found.name if found else "")
+
+
+def help_lines(commands: Iterable[SlashCommand] = COMMANDS) -> list[tuple[str, str]]:
+    """(usage, help) of each command."""
+    lines = []
+    for command in commands:
+        usage = f"/{command.name}" + (f" {command.argument}" if command.argument else "")
+        also = f" (also /{', /'.join(command.aliases)})" if command.aliases else ""
+        lines.append((usage, command.help + also))
+    return lines
+
+
+KEYS: tuple[tuple[str, str], ...] = (
+    ("Enter", "send; while a turn runs, queue"),
+    ("Ctrl+J, Shift+Enter, \\ Enter", "new line"),
+    ("Esc", "stop the running turn"),
+    ("Esc Esc", "empty the input line"),
+    ("Up / Down", "earlier and later prompts; Up also takes back a queued one"),
+    ("Ctrl+R", "search earlier prompts"),
+    ("Ctrl+C", "copy the selection, else empty the line, else stop, else (twice) leave"),
+    ("Ctrl+D", "leave, on an empty line (twice)"),
+    ("Ctrl+O", "unfold or fold all tool output and thinking"),
+    ("Shift+Tab", "next permission mode"),
+    ("Alt+P", "choose the model"),
+    ("PgUp / PgDn", "scroll; Ctrl+Home and Ctrl+End jump"),
+    ("Ctrl+F", "search the transcript"),
+    ("Ctrl+G", "write the prompt in $EDITOR"),
+    ("Ctrl+L", "redraw"),
+    ("Ctrl+Z", "suspend; fg comes back"),
+    ("@", "complete a file name"),
+    ("/", "complete a command"),
+    ("?", "this help, on an empty line"),
+)
+"""Keys of the full screen, for help. Each is bound in `pyagent.ui.app` or in the prompt."""
