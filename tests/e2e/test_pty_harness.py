@@ -50,8 +50,9 @@ def test_the_environment_is_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_resize_reaches_the_command(tmp_path: Path) -> None:
     script = (
         "import os, signal\n"
-        "signal.signal(signal.SIGWINCH, lambda *_: print('now', *os.get_terminal_size(), flush=True))\n"
-        "print('start', *os.get_terminal_size(), flush=True)\n"
+        "def tell(word): os.write(1, b'%s %d %d\\n' % (word, *os.get_terminal_size()))\n"
+        "signal.signal(signal.SIGWINCH, lambda *_: tell(b'now'))\n"
+        "tell(b'start')\n"
         "while True: signal.pause()"
     )
     with Terminal.spawn(python(script), home=tmp_path, columns=100, lines=30) as terminal:

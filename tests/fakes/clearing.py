@@ -1,5 +1,6 @@
 """The server-side edits: what `context_management` leaves of a request for the model to read."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from tests.fakes.binding import blocks_of
@@ -13,17 +14,60 @@ DEFAULT_TRIGGER_TOKENS = 100_000
 DEFAULT_KEEP_COUNT = 3
 
 
+@dataclass(frozen=True, slots=True)
+class ClearedView:
+    """A request after its edits."""
+
+    body: Json
+    dropped: frozenset[str]
+    """Paths of blocks the model never sees."""
+    applied: list[Json]
+    """`applied_edits` of the response."""
+
+
 def cleared_view(
     body: Json, input_tokens: int, model: ModelSpec, counter: TokenCounter, dropped: frozenset[str]
-) -> tuple[Json, list[Json]]:
-    """The request after its `clear_tool_uses` edit, and `applied_edits`; `dropped` are paths the model never sees."""
+) -> ClearedView:
+    """The request after its clearing edits; `dropped` are paths left out already."""
     applied: list[Json] = []
     for edit in body["context_management"]["edits"]:
+        report: Json | None = None
         if edit["type"] == "clear_tool_uses_20250919":
             body, report = _clear_tool_uses(body, edit, input_tokens, model, counter, dropped)
-            if report:
-                applied.append(report)
-    return body, applied
+        elif edit["type"] == "clear_thinking_20251015":
+            dropped, report = _clear_thinking(body, edit, model, counter, dropped)
+        if report:
+            applied.append(report)
+    return ClearedView(body, dropped, applied)
+
+
+def _clear_thinking(
+    body: Json, edit: Json, model: ModelSpec, counter: TokenCounter, dropped: frozenset[str]
+) -> tuple[frozenset[str], Json | None]:
+    """Without `keep`, current models keep all thinking."""
+    keep = edit.get("keep")
+    if not isinstance(keep, dict) or keep["type"] != "thinking_turns":
+        return dropped, None
+    turns: list[dict[str, int]] = []
+    for at, message in enumerate(body["messages"]):
+        thinking = {
+            path: counter.block(block, model)
+            for position, block in enumerate(blocks_of(message["content"]))
+            if block.get("type") in ("thinking", "redacted_thinking")
+            and (path := f"messages.{at}.content.{position}") not in dropped
+        }
+        if thinking:
+            turns.append(thinking)
+    cleared = turns[: -keep["value"]]
+    if not cleared:
+        return dropped, None
+    paths = {path: tokens for turn in cleared for path, tokens in turn.items()}
+    report = {
+        "type": edit["type"],
+        "cleared_thinking_turns": len(cleared),
+        "cleared_input_tokens": sum(paths.values()),
+    }
+    return dropped | paths.keys(), report
 
 
 def _clear_tool_uses(

@@ -300,9 +300,9 @@ class FakeMessagesServer:
         tokens = original.usage.total_tokens
         if not self.persona.is_first_party or not (body.get("context_management") or {}).get("edits"):
             return _View(original, tokens, None)
-        edited, applied = cleared_view(body, tokens, model, self.counter, dropped)
-        plan = self.cache.plan(edited, model, self.counter, dropped) if applied else original
-        return _View(plan, tokens, applied)
+        view = cleared_view(body, tokens, model, self.counter, dropped)
+        plan = self.cache.plan(view.body, model, self.counter, view.dropped) if view.applied else original
+        return _View(plan, tokens, view.applied)
 
     async def _create(
         self, connection: Connection, request: HttpRequest, record: Recorded, headers: Mapping[str, str]

@@ -208,12 +208,23 @@ def _show_tool_use(block: ToolUse, chars: int, context: Context, room_tokens: in
         "type": "tool_use",
         "id": block.id or context.next_tool_id(),
         "name": block.name,
-        "input": block.input if is_whole else {},
+        "input": _parsed(block) if is_whole else {},
     }
     context.chain.add("assistant", final)
     pieces = ["", *_pieces(sent, chars)]
     deltas = tuple({"type": "input_json_delta", "partial_json": piece} for piece in pieces)
     return _Shown({**final, "input": {}}, deltas, final, counter.text(block.name) + counter.text(sent), is_whole)
+
+
+def _parsed(block: ToolUse) -> Json:
+    """The input a client ends up with; {} where the scripted JSON is no object."""
+    if block.raw_json is None:
+        return block.input
+    try:
+        value = json.loads(block.raw_json)
+    except json.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _stop_reason(answer: Answer, persona: Persona, cut: str | None) -> str | None:

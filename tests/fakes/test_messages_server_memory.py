@@ -4,12 +4,17 @@ from typing import Any
 
 import anthropic
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.fakes.binding import Enforcement
+from tests.fakes.cache import PromptCache
 from tests.fakes.messages_server import FakeMessagesServer
+from tests.fakes.model_table import ModelTable
 from tests.fakes.recorded import Price, divergence
 from tests.fakes.script import Answer, Request, compaction, reply, thinking, tool_use
 from tests.fakes.sdk import client_of
+from tests.fakes.tokens import TokenCounter
 
 Json = dict[str, Any]
 
@@ -239,6 +244,18 @@ async def test_a_summary_of_the_api_keeps_the_thinking_behind_it_valid() -> None
             await talk.send(beta)
 
 
+async def test_thinking_cleared_by_the_server_is_not_billed_and_breaks_no_binding() -> None:
+    async with FakeMessagesServer(thinker) as server:
+        talk = await Talk(server).three_turns()
+        whole = (await talk.send())["usage"]["input_tokens"]
+        keep = {"type": "thinking_turns", "value": 1}
+        talk.fields["context_management"] = {"edits": [{"type": "clear_thinking_20251015", "keep": keep}]}
+        answer = await talk.send("context-management-2025-06-27")
+        [report] = answer["context_management"]["applied_edits"]
+        assert report["cleared_thinking_turns"] == 2
+        assert report["cleared_input_tokens"] == whole - answer["usage"]["input_tokens"] > 0
+
+
 # The cache
 
 MARK = {"type": "ephemeral"}
@@ -372,3 +389,40 @@ async def test_bodies_beyond_the_number_kept_are_let_go() -> None:
         await Talk(server).three_turns()
         assert ["messages" in request.body for request in server.requests] == [False, False, True]
         assert server.bill({MODEL: Price.of(1, 1, 1)}) > 0
+
+
+@given(
+    texts=st.lists(st.integers(1, 900), min_size=1, max_size=30),
+    marks=st.sets(st.integers(0, 29), max_size=4),
+    kept_count=st.integers(0, 29),
+    has_hour=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_parts_of_the_input_add_up_and_nothing_is_read_that_was_not_written(
+    texts: list[int], marks: set[int], kept_count: int, has_hour: bool
+) -> None:
+    model = ModelTable().find(MODEL)
+    assert model is not None
+    counter = TokenCounter(1)
+    cache = PromptCache(Clock())
+
+    def request(sizes: list[int], letter: str) -> Json:
+        blocks: list[Json] = [
+            {"type": "text", "text": (letter if at >= kept_count else "k") * size} for at, size in enumerate(sizes)
+        ]
+        for at in marks & set(range(len(blocks))):
+            blocks[at]["cache_control"] = {**MARK, "ttl": "1h"} if has_hour else MARK
+        return {"model": MODEL, "messages": [{"role": "user", "content": blocks}]}
+
+    written = 0
+    for letter in "aab":
+        plan = cache.plan(request(texts, letter), model, counter, frozenset())
+        usage = plan.usage
+        assert usage.total_tokens == sum(texts)
+        assert min(usage.fresh_tokens, usage.read_tokens, usage.written_5m_tokens, usage.written_1h_tokens) >= 0
+        assert usage.read_tokens <= written
+        assert not (usage.written_5m_tokens if has_hour else usage.written_1h_tokens)
+        if letter == "b":
+            assert usage.read_tokens <= sum(texts[:kept_count])
+        cache.commit(plan)
+        written += usage.written_tokens

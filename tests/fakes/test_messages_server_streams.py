@@ -44,6 +44,8 @@ from tests.fakes.sdk import client_of
 
 Json = dict[str, Any]
 
+REPOSITORY = Path(__file__).resolve().parents[2]
+
 TOOLS: list[Any] = [{"name": "Bash", "description": "Run.", "input_schema": {"type": "object", "properties": {}}}]
 WORK = reply("Look at this.", tool_use("Bash", {"command": "ls"}), delta_chars=4)
 
@@ -341,7 +343,7 @@ async def test_by_hand_it_prints_its_url_and_serves_until_told_to_stop() -> None
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.fakes.messages_server", "--script", "tools", "--window", "5000"),
         stdout=asyncio.subprocess.PIPE,
-        cwd=Path(__file__).resolve().parents[2],
+        cwd=REPOSITORY,
     )
     assert process.stdout is not None
     url = (await process.stdout.readline()).decode().strip()
