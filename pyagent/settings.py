@@ -71,6 +71,8 @@ class Settings:
     bash_default_timeout_ms: int = 120_000
     bash_max_timeout_ms: int = 600_000
     bash_max_output_chars: int = 30_000
+    bash_allowed_secrets: tuple[str, ...] = ()
+    """Names of environment variables that Bash may see although they look like secrets, such as `GH_TOKEN`."""
     read_max_tokens: int = 25_000
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
 

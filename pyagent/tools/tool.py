@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -71,6 +72,9 @@ class ToolResult:
     def error(cls, text: str, *, display: JsonObject | None = None) -> ToolResult:
         return cls((TextBlock(text),), is_error=True, display=display or {})
 
+    def moved_to(self, cwd: Path | None) -> ToolResult:
+        return replace(self, cwd=cwd)
+
     @property
     def text(self) -> str:
         return "\n".join(part.text for part in self.content if isinstance(part, TextBlock))
@@ -112,17 +116,33 @@ class Tool(Protocol, Generic[InputT]):
 AnyTool = Tool[Any]
 
 
+@cache
+def description_beside(module_file: str) -> str:
+    """The text of the `.md` file that stands beside a tool's module."""
+    return Path(module_file).with_suffix(".md").read_text(encoding="utf-8").strip()
+
+
 def input_schema(model: type[ToolInput]) -> JsonObject:
-    """The JSON Schema of a tool's input as sent to the API: by wire names, without pydantic's titles."""
+    """The JSON Schema of a tool's input as sent to the API: by wire names, without pydantic's titles.
 
-    def strip_titles(node: Any) -> Any:
-        if isinstance(node, dict):
-            return {
-                key: strip_titles(value)
-                for key, value in node.items()
-                if not (key == "title" and isinstance(value, str))
-            }
-        return [strip_titles(item) for item in node] if isinstance(node, list) else node
+    An optional field is simply absent from `required`: its null alternative and empty default are left out, since
+    every word here is paid for in each request.
+    """
 
-    schema: JsonObject = strip_titles(model.model_json_schema(by_alias=True))
+    def simplified(node: Any) -> Any:
+        if isinstance(node, list):
+            return [simplified(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        kept = {k: simplified(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}
+        options = kept.get("anyOf")
+        if isinstance(options, list) and len(options) == 2 and {"type": "null"} in options:
+            kept.pop("anyOf")
+            kept = next(option for option in options if option != {"type": "null"}) | kept
+        if "default" in kept and kept["default"] in (None, "", False):
+            kept.pop("default")
+        return kept
+
+    schema: JsonObject = simplified(model.model_json_schema(by_alias=True))
+    schema.pop("description", None)
     return schema

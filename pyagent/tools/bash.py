@@ -1,0 +1,168 @@
+"""Bash: run a command, show its output as it comes, and leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+
+from pydantic import Field
+
+from pyagent.errors import PyagentError
+from pyagent.events import PermissionQuestion
+from pyagent.messages import JsonObject, TextBlock
+from pyagent.settings import Settings
+from pyagent.tools.shell import (
+    CANCEL_GRACE_S,
+    LIVE_INTERVAL_S,
+    QUIET_INTERVALS,
+    ShellTask,
+    next_directory,
+)
+from pyagent.tools.shell_syntax import answer_of_exit_code, can_go_on_in_background, session_rule
+from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
+
+NOTE_CHARS = 2_000
+"""Room above the output's own cap for what pyagent adds, so that a capped output is not cut a second time."""
+SUMMARY_CHARS = 200
+
+
+class BashInput(ToolInput):
+    command: str
+    description: str = Field("", description="What it does, in 5-10 words")
+    timeout: int | None = Field(None, description="Milliseconds")
+    run_in_background: bool = False
+
+
+class BashTool:
+    name = "Bash"
+    input_model = BashInput
+    is_read_only = False
+    is_compactable = True
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.result_cap_chars = settings.bash_max_output_chars + NOTE_CHARS
+
+    @property
+    def description(self) -> str:
+        return description_beside(__file__)
+
+    def summary(self, tool_input: BashInput) -> str:
+        first, newline, _ = tool_input.command.strip().partition("\n")
+        is_cut = bool(newline) or len(first) > SUMMARY_CHARS
+        return f"Bash {first[:SUMMARY_CHARS]}{' …' if is_cut else ''}"
+
+    def permission(self, tool_input: BashInput, context: ToolContext) -> PermissionQuestion | None:
+        return PermissionQuestion(
+            tool_name=self.name,
+            action="command",
+            subject=tool_input.command,
+            reason="it runs a command",
+            session_rule=session_rule(tool_input.command),
+            description=tool_input.description,
+        )
+
+    async def run(self, tool_input: BashInput, context: ToolContext) -> ToolResult:
+        if "\0" in tool_input.command:
+            return ToolResult.error("The command holds a NUL character, which no shell can take.")
+        notes: list[str] = []
+        cwd = context.cwd
+        if not cwd.is_dir():
+            cwd = context.allowed_dirs[0]
+            notes.append(f"The working directory {context.cwd} no longer exists; this ran in {cwd}.")
+        try:
+            task = await context.shell.start(
+                tool_input.command, cwd=cwd, env=context.env, results_dir=context.results_dir
+            )
+        except PyagentError as error:
+            return ToolResult.error(str(error))
+        if tool_input.run_in_background:
+            context.shell.keep_in_background(task)
+            notes.insert(
+                0, f"Started in the background as {task.id}. Look at it with BashOutput, stop it with KillShell."
+            )
+            return ToolResult.of("\n".join(notes), display={"summary": f"in the background as {task.id}"})
+
+        is_timed_out = await self._follow(task, tool_input, context)
+        if is_timed_out and task.is_background and task.state == "running":
+            notes.append(
+                f"Still running after {self._timeout_s(tool_input):g} s: it goes on in the background as {task.id}. "
+                "Above is its output so far; see the rest with BashOutput, stop it with KillShell."
+            )
+            task.text.flush_lines()
+            text = task.take_unread()
+            return ToolResult.of(_joined(text, notes), display={"summary": f"goes on as {task.id}"})
+
+        new_cwd, note = next_directory(task, context)
+        if not context.cwd.is_dir() and new_cwd is None:
+            new_cwd = cwd
+        if note:
+            notes.append(note)
+        if task.is_background and task.state == "running":
+            task.text.flush_lines()
+            notes.append(f"Jobs it left behind still run, as background task {task.id}.")
+        return self._result(task, tool_input, notes, is_timed_out).moved_to(new_cwd)
+
+    def _timeout_s(self, tool_input: BashInput) -> float:
+        asked_ms = tool_input.timeout or self._settings.bash_default_timeout_ms
+        return min(max(asked_ms, 1), self._settings.bash_max_timeout_ms) / 1000
+
+    async def _follow(self, task: ShellTask, tool_input: BashInput, context: ToolContext) -> bool:
+        """Wait for the command, reporting what it writes. True if its time ran out; then it is killed or adopted."""
+        reporter = asyncio.create_task(_report(task, context))
+        try:
+            await asyncio.wait_for(task.done.wait(), self._timeout_s(tool_input))
+        except TimeoutError:
+            if tool_input.timeout is None and can_go_on_in_background(tool_input.command):
+                context.shell.keep_in_background(task)
+            else:
+                await context.shell.stop(task)
+            return True
+        except asyncio.CancelledError:
+            await context.shell.stop(task, grace_s=CANCEL_GRACE_S)
+            raise
+        finally:
+            reporter.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reporter
+            if live := task.take_live():
+                context.report(live)
+        return False
+
+    def _result(self, task: ShellTask, tool_input: BashInput, notes: list[str], is_timed_out: bool) -> ToolResult:
+        is_failure = False
+        exit_code = task.exit_code
+        if is_timed_out:
+            is_failure = True
+            notes.insert(0, f"Killed after {self._timeout_s(tool_input):g} s (timeout), with all its children.")
+        elif exit_code is None or exit_code < 0:
+            is_failure = True
+            name = signal.Signals(-exit_code).name if exit_code else "a signal"
+            notes.insert(0, f"The shell was ended by {name}.")
+        elif exit_code:
+            answer = answer_of_exit_code(tool_input.command, exit_code)
+            is_failure = answer is None
+            notes.insert(0, f"Exit code {exit_code}" + (f" ({answer})" if answer else ""))
+        text = task.output.text()
+        display: JsonObject = {"exit_code": exit_code, "lines": task.output.newline_count}
+        if task.output.path is not None:
+            display["full_output"] = str(task.output.path)
+        return ToolResult((TextBlock(_joined(text, notes)),), is_error=is_failure, display=display)
+
+
+def _joined(text: str, notes: list[str]) -> str:
+    text = text.strip("\n") if text.strip() else ""
+    return "\n".join(part for part in (text, *notes) if part) or "(no output)"
+
+
+async def _report(task: ShellTask, context: ToolContext) -> None:
+    quiet_intervals = 0
+    while True:
+        await asyncio.sleep(LIVE_INTERVAL_S)
+        live = task.take_live()
+        quiet_intervals = 0 if live else quiet_intervals + 1
+        if not live and quiet_intervals == QUIET_INTERVALS:
+            live, quiet_intervals = task.take_partial(), 0
+        if live:
+            context.report(live)
