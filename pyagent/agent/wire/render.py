@@ -1,0 +1,431 @@
+"""From a view to the bytes of a request.
+
+Each item is rendered once. A view that only grew costs its new items; any other view reuses the items whose key it
+shares. Beside the bytes runs a digest of everything sent so far: thinking goes out only behind the very prefix it was
+sampled under, so clearing, compaction, undo, a model switch and a resume need no rules of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import is_
+from typing import Literal, TypeAlias
+
+from pyagent.agent.wire.encode import digest, to_bytes
+from pyagent.agent.wire.normalise import (
+    CONTINUE_TEXT,
+    OPENING_TEXT,
+    THINKING_TYPES,
+    NormalBlock,
+    answer_blocks,
+    assistant_blocks,
+    may_keep_thinking,
+    user_blocks,
+)
+from pyagent.agent.wire.profile import RequestProfile
+from pyagent.log import AssistantEntry
+from pyagent.messages import JsonObject
+from pyagent.view import Overlay, View, ViewItem
+
+ItemKey: TypeAlias = tuple[str, tuple[int, ...]]
+Estimate: TypeAlias = Callable[[bytes], int]
+"""Raw tokens of a block's JSON bytes."""
+
+BYTES_PER_TOKEN = 2.3
+"""The coarse measure of the newer tokenizer, for use while no encoding is loaded."""
+UNKNOWN_IMAGE_TOKENS = 2_000
+MAX_IMAGE_TOKENS = 4_784
+"""No image costs more: the server scales larger ones down."""
+PIXELS_PER_PATCH = 28
+"""Width and height in pixels of the square that one token of an image covers."""
+
+
+def bytes_estimate(data: bytes) -> int:
+    return math.ceil(len(data) / BYTES_PER_TOKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPart:
+    """One content block as sent, without a cache mark."""
+
+    data: bytes
+    kind: str
+    """The block's type."""
+    uuid: str = ""
+    """The entry it comes from; "" for text that is in no entry."""
+    index: int = -1
+    """Its place in the entry's content; -1 for blocks that are in no entry."""
+    tool_id: str = ""
+    """Of a tool_use or tool_result."""
+    raw_tokens: int = 0
+
+    @property
+    def is_thinking(self) -> bool:
+        return self.kind in THINKING_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedMessage:
+    """One API message. `digest` covers everything up to and including it."""
+
+    role: Literal["user", "assistant"]
+    parts: tuple[RenderedPart, ...]
+    data: bytes
+    digest: bytes
+    raw_tokens: int
+    keys: tuple[ItemKey, ...]
+    """The view items it is made of."""
+    is_paused: bool = False
+    """An assistant message the server broke off to go on with in the next response."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedConversation:
+    """A view as the messages of a request."""
+
+    messages: tuple[RenderedMessage, ...]
+    base_digest: bytes
+    """What thinking is bound to before the first message; see `RequestProfile.base_digest`."""
+
+    @property
+    def prefix_digest(self) -> str:
+        """The digest to record with a response to exactly these messages."""
+        rolling = self.messages[-1].digest if self.messages else self.base_digest
+        return _digest_text(self.base_digest, rolling)
+
+    @property
+    def raw_tokens(self) -> int:
+        return sum(message.raw_tokens for message in self.messages)
+
+    def upto(self, count: int) -> RenderedConversation:
+        """The first `count` messages."""
+        return RenderedConversation(self.messages[:count], self.base_digest)
+
+    def part_at(self, message: int, block: int) -> RenderedPart | None:
+        """The block an error path such as `messages.3.content.0` names."""
+        if 0 <= message < len(self.messages) and 0 <= block < len(self.messages[message].parts):
+            return self.messages[message].parts[block]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedItem:
+    overlay: Overlay
+    parts: tuple[RenderedPart, ...]
+    answers: tuple[RenderedPart, ...]
+    may_think: bool
+
+
+class Renderer:
+    """Renders the views of one conversation."""
+
+    KEPT_BUILDERS_COUNT = 3
+    """Main loop, a view under consideration, a fork: each goes on where it was."""
+
+    def __init__(self, estimate: Estimate = bytes_estimate) -> None:
+        self._estimate = estimate
+        self._items: dict[ItemKey, _CachedItem] = {}
+        self._builders: list[_Builder] = []
+
+    def render(self, view: View, profile: RequestProfile) -> RenderedConversation:
+        """The view as API messages: first and last a user's, roles alternating, thinking only behind its prefix."""
+        builder = self._builder_for(view.items, profile)
+        for item in view.items[len(builder.items) :]:
+            builder.add(item, self._cached(item))
+        return RenderedConversation(builder.messages(), profile.base_digest)
+
+    def prefix_digest(self, view: View, profile: RequestProfile) -> str:
+        """The digest a new response to this view is sampled under."""
+        return self.render(view, profile).prefix_digest
+
+    def _builder_for(self, items: tuple[ViewItem, ...], profile: RequestProfile) -> _Builder:
+        best: _Builder | None = None
+        for builder in self._builders:
+            if builder.is_prefix_of(items, profile) and (best is None or len(builder.items) > len(best.items)):
+                best = builder
+        if best is None:
+            best = _Builder(profile.base_digest, self._text_part)
+            self._forget_unused(items)
+        else:
+            self._builders.remove(best)
+        self._builders = [best, *self._builders][: self.KEPT_BUILDERS_COUNT]
+        return best
+
+    def _forget_unused(self, items: tuple[ViewItem, ...]) -> None:
+        """Keep the cache within a few views' size."""
+        if len(self._items) > 4 * len(items) + 1_000:
+            wanted = {item.key for item in items}
+            self._items = {key: cached for key, cached in self._items.items() if key in wanted}
+
+    def _cached(self, item: ViewItem) -> _CachedItem:
+        cached = self._items.get(item.key)
+        # The overlay is compared too: a view that only tries an op out numbers it like the next record.
+        if cached is not None and (cached.overlay is item.overlay or cached.overlay == item.overlay):
+            return cached
+        if item.is_user:
+            blocks = user_blocks(item)
+            cached = _CachedItem(item.overlay, self._parts(blocks, item.uuid), (), may_think=False)
+        else:
+            blocks = assistant_blocks(item)
+            answers = self._parts(answer_blocks(item), item.uuid)
+            cached = _CachedItem(
+                item.overlay, self._parts(blocks, item.uuid), answers, may_think=may_keep_thinking(item, blocks)
+            )
+        self._items[item.key] = cached
+        return cached
+
+    def _parts(self, blocks: Sequence[NormalBlock], uuid: str) -> tuple[RenderedPart, ...]:
+        return tuple(self._part(block, uuid) for block in blocks)
+
+    def _part(self, block: NormalBlock, uuid: str) -> RenderedPart:
+        data = to_bytes(block.wire)
+        return RenderedPart(data, block.kind, uuid, block.index, block.tool_id, self._tokens(block, data))
+
+    def _text_part(self, text: str) -> RenderedPart:
+        return self._part(NormalBlock({"type": "text", "text": text}, -1), "")
+
+    def _tokens(self, block: NormalBlock, data: bytes) -> int:
+        if block.kind == "image":
+            return image_tokens(*block.pixels)
+        content = block.wire.get("content")
+        if block.kind == "tool_result" and isinstance(content, list):
+            media = [part for part in content if part.get("type") in ("image", "document")]
+            if media:
+                text = to_bytes([part for part in content if part not in media])
+                return self._estimate(text) + UNKNOWN_IMAGE_TOKENS * len(media)
+        if block.kind == "document":
+            return UNKNOWN_IMAGE_TOKENS
+        if block.kind in THINKING_TYPES:
+            return self._estimate(str(block.wire.get("thinking", "")).encode("utf-8", "replace"))
+        return self._estimate(data)
+
+
+def image_tokens(width_px: int, height_px: int) -> int:
+    """What an image costs; the server scales large ones down to the cap."""
+    if width_px <= 0 or height_px <= 0:
+        return UNKNOWN_IMAGE_TOKENS
+    patches = math.ceil(width_px / PIXELS_PER_PATCH) * math.ceil(height_px / PIXELS_PER_PATCH)
+    return min(patches, MAX_IMAGE_TOKENS)
+
+
+class _Builder:
+    """The messages of a view that grows at its end."""
+
+    def __init__(self, base_digest: bytes, text_part: Callable[[str], RenderedPart]) -> None:
+        self.items: list[ViewItem] = []
+        self._base_digest = base_digest
+        self._text_part = text_part
+        self._settled: list[RenderedMessage] = []
+        self._rolling = base_digest
+        self._role: Literal["user", "assistant"] = "user"
+        self._parts: list[RenderedPart] = []
+        self._keys: list[ItemKey] = []
+        self._is_paused = False
+
+    def is_prefix_of(self, items: tuple[ViewItem, ...], profile: RequestProfile) -> bool:
+        return (
+            self._base_digest == profile.base_digest
+            and len(self.items) <= len(items)
+            and all(map(is_, self.items, items))
+        )
+
+    def add(self, item: ViewItem, cached: _CachedItem) -> None:
+        self.items.append(item)
+        if item.is_user:
+            if cached.parts:
+                self._open("user")
+                self._parts += cached.parts
+                self._keys.append(item.key)
+            return
+        plain = tuple(part for part in cached.parts if not part.is_thinking)
+        if not plain:
+            return
+        self._add_response(item, cached, plain)
+
+    def _add_response(self, item: ViewItem, cached: _CachedItem, plain: tuple[RenderedPart, ...]) -> None:
+        entry = item.entry
+        assert isinstance(entry, AssistantEntry)
+        starts_with_summary = plain[0].kind == "compaction"
+        if not self._settled and not self._parts and not starts_with_summary:
+            self._parts.append(self._text_part(OPENING_TEXT))
+        self._open("assistant")
+        is_same_prefix = entry.prefix_digest == _digest_text(self._base_digest, self._rolling)
+        parts = cached.parts if cached.may_think and is_same_prefix else plain
+        self._parts += parts
+        self._keys.append(item.key)
+        self._is_paused = entry.stop_reason == "pause_turn"
+        summarised = _summarised_digest(entry, self._base_digest) if starts_with_summary else None
+        if summarised is not None:
+            # A summary signed by the server stands for exactly the prefix it was made from.
+            self._rolling = summarised
+            parts = tuple(part for part in parts if part.kind != "compaction")
+        if parts:
+            self._rolling = digest(self._rolling, b"assistant", *(part.data for part in parts))
+        if cached.answers:
+            self._open("user")
+            self._parts += cached.answers
+
+    def messages(self) -> tuple[RenderedMessage, ...]:
+        if not self._parts:
+            return tuple(self._settled)
+        last = self._pending()
+        if last.role == "user" or last.is_paused:
+            return (*self._settled, last)
+        part = self._text_part(CONTINUE_TEXT)
+        return (*self._settled, last, _message("user", [part], (), _user_digest(self._rolling, [part])))
+
+    def _open(self, role: Literal["user", "assistant"]) -> None:
+        """Go on with a message of this role, closing one of the other."""
+        if role == self._role:
+            return
+        if self._parts:
+            message = self._pending()
+            self._settled.append(message)
+            self._rolling = message.digest
+        self._role, self._parts, self._keys, self._is_paused = role, [], [], False
+
+    def _pending(self) -> RenderedMessage:
+        if self._role == "assistant":
+            return _message("assistant", self._parts, tuple(self._keys), self._rolling, is_paused=self._is_paused)
+        # Results stand first: the API takes text only after the last of them.
+        parts = sorted(self._parts, key=lambda part: part.kind != "tool_result")
+        return _message("user", parts, tuple(self._keys), _user_digest(self._rolling, parts))
+
+
+def _message(
+    role: Literal["user", "assistant"],
+    parts: Sequence[RenderedPart],
+    keys: tuple[ItemKey, ...],
+    rolling: bytes,
+    *,
+    is_paused: bool = False,
+) -> RenderedMessage:
+    data = message_bytes(role, [part.data for part in parts])
+    tokens = sum(part.raw_tokens for part in parts)
+    return RenderedMessage(role, tuple(parts), data, rolling, tokens, keys, is_paused)
+
+
+def message_bytes(role: str, blocks: Sequence[bytes]) -> bytes:
+    return b'{"role":"' + role.encode() + b'","content":[' + b",".join(blocks) + b"]}"
+
+
+def _user_digest(rolling: bytes, parts: Sequence[RenderedPart]) -> bytes:
+    return digest(rolling, b"user", *(part.data for part in parts))
+
+
+def _digest_text(base: bytes, rolling: bytes) -> str:
+    """As recorded: the profile's part first, so that a summary's record tells which profile it was made under."""
+    return f"{base.hex()}.{rolling.hex()}"
+
+
+def _summarised_digest(entry: AssistantEntry, base_digest: bytes) -> bytes | None:
+    base, _, rolling = entry.prefix_digest.partition(".")
+    has_summary = any(raw.get("type") == "compaction" and raw.get("content") for raw in entry.content)
+    return bytes.fromhex(rolling) if has_summary and rolling and base == base_digest.hex() else None
+
+
+# ── the body ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Where cache marks stand: (message, block) places, and whether the system text or tools carry one."""
+
+    places: tuple[tuple[int, int], ...] = ()
+    is_prefix_marked: bool = False
+    ttl: Literal["5m", "1h"] = "5m"
+
+    @property
+    def count(self) -> int:
+        return len(self.places) + self.is_prefix_marked
+
+
+def request_body(
+    profile: RequestProfile,
+    rendered: RenderedConversation,
+    marks: Marks,
+    *,
+    extra_tail: Sequence[JsonObject] = (),
+    extra_fields: Mapping[str, object] | None = None,
+    stream: bool = True,
+    max_tokens: int | None = None,
+) -> bytes:
+    """The whole request body.
+
+    `extra_tail` are user blocks set after everything else (a fork's question); `max_tokens` overrides the profile's.
+    """
+    mark = _mark_bytes(marks.ttl)
+    tail = [to_bytes(block) for block in extra_tail]
+    body = [b'{"model":', to_bytes(profile.model)]
+    body += [b',"max_tokens":', str(profile.max_tokens if max_tokens is None else max_tokens).encode()]
+    if stream:
+        body.append(b',"stream":true')
+    for name, value in _settings(profile, rendered, has_tail=bool(tail), extra=extra_fields).items():
+        body += [b",", to_bytes(name), b":", to_bytes(value)]
+    is_system_marked = marks.is_prefix_marked and bool(profile.system_bytes)
+    if profile.tools:
+        tools = list(profile.tool_parts)
+        if marks.is_prefix_marked and not is_system_marked:
+            tools[-1] = _with_mark(tools[-1], mark)
+        body += [b',"tools":[', b",".join(tools), b"]"]
+    if profile.system_bytes:
+        block = b'{"type":"text","text":' + profile.system_bytes + b"}"
+        body += [b',"system":[', _with_mark(block, mark) if is_system_marked else block, b"]"]
+    body += [b',"messages":[', b",".join(_message_data(rendered, marks, mark, tail)), b"]}"]
+    return b"".join(body)
+
+
+def _message_data(rendered: RenderedConversation, marks: Marks, mark: bytes, tail: list[bytes]) -> list[bytes]:
+    messages = [message.data for message in rendered.messages]
+    marked: dict[int, set[int]] = {}
+    for at, block in marks.places:
+        marked.setdefault(at, set()).add(block)
+    last = len(messages) - 1
+    is_merged = bool(tail) and last >= 0 and rendered.messages[last].role == "user"
+    for at in {*marked, *([last] if is_merged else [])}:
+        message = rendered.messages[at]
+        blocks = [
+            _with_mark(part.data, mark) if position in marked.get(at, ()) else part.data
+            for position, part in enumerate(message.parts)
+        ]
+        messages[at] = message_bytes(message.role, [*blocks, *tail] if is_merged and at == last else blocks)
+    if tail and not is_merged:
+        messages.append(message_bytes("user", tail))
+    return messages
+
+
+def _settings(
+    profile: RequestProfile, rendered: RenderedConversation, *, has_tail: bool, extra: Mapping[str, object] | None
+) -> JsonObject:
+    settings: JsonObject = {}
+    thinking = profile.wire_thinking
+    if thinking is not None and not (thinking.get("type") == "enabled" and _is_loop_without_thinking(rendered)):
+        settings["thinking"] = thinking
+    if profile.output_config:
+        settings["output_config"] = profile.output_config
+    if profile.context_management and not (extra and "compaction" in extra):
+        settings["context_management"] = profile.context_management
+    return {**settings, **profile.extra, **(extra or {})}
+
+
+def _is_loop_without_thinking(rendered: RenderedConversation) -> bool:
+    """Whether a tool loop is open whose response does not begin with thinking: manual thinking is refused there, so it
+    pauses until the next prompt."""
+    if len(rendered.messages) < 2:
+        return False
+    before, last = rendered.messages[-2:]
+    is_open = last.role == "user" and before.role == "assistant" and any(p.kind == "tool_result" for p in last.parts)
+    return is_open and not before.parts[0].is_thinking
+
+
+def _mark_bytes(ttl: str) -> bytes:
+    # 5 minutes is the default lifetime; not naming it suits servers that know no other.
+    return (
+        b'"cache_control":{"type":"ephemeral"}' if ttl == "5m" else b'"cache_control":{"type":"ephemeral","ttl":"1h"}'
+    )
+
+
+def _with_mark(block: bytes, mark: bytes) -> bytes:
+    return block[:-1] + b"," + mark + b"}"
