@@ -12,7 +12,7 @@ import gc
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from pyagent.agent.wire.failures import (
@@ -119,7 +119,7 @@ class ModelClient(Protocol):
 
 
 class AnthropicClient:
-    """The Messages API and servers that speak it. `transport` replaces the network in tests."""
+    """The Messages API and the servers that speak it."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -322,9 +322,6 @@ def _broken(reason: str) -> BrokenStreamFailure:
     return BrokenStreamFailure(
         f"The answer broke off: {reason}.", FailureFacts(status=200, server_text=reason, is_retryable=True)
     )
-
-
-FailureKind = Literal["status", "connection", "other"]
 
 
 def _failure_of(error: Exception) -> ApiFailure:

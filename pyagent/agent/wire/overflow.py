@@ -64,7 +64,8 @@ _WITHOUT_FIGURES = re.compile(
 
 _TOO_MANY_IMAGES = re.compile(r"too many (?:images|documents|images and documents)", re.I)
 _MEDIA_TEXT = re.compile(
-    r"image exceeds|image dimensions exceed|could not process image|could not process pdf|pdf[^.]{0,40}too (?:large|many)|"
+    r"image exceeds|image dimensions exceed|could not process (?:image|pdf)|"
+    r"pdf[^.]{0,40}too (?:large|many)|"
     r"(?:image|document|pdf)[^.]{0,60}(?:exceed|too large|maximum|invalid|unsupported|not supported)|"
     r"image\.source|document\.source",
     re.I,

@@ -59,9 +59,11 @@ async def accumulate(
     *,
     sends_wire_events: bool = False,
     is_id_taken: Callable[[str], bool] = lambda tool_id: False,
+    infers_stop_reason: bool = True,
 ) -> Response:
     """Fold a stream's events into its response, passing on what appears as it appears.
 
+    `infers_stop_reason` accepts a message that ended properly without a stop reason, as some servers send it.
     `is_id_taken` tells of tool_use ids the conversation already holds: some servers number the calls of every response
     from 0 again, and an id must stand for one call only.
 
@@ -69,7 +71,7 @@ async def accumulate(
         ApiFailure: the stream held an `error` event.
         BrokenStreamFailure: it ended early or made no sense.
     """
-    building = Accumulator(emit, is_id_taken)
+    building = Accumulator(emit, is_id_taken, infers_stop_reason=infers_stop_reason)
     async for event in events:
         if sends_wire_events:
             emit(WireEvent(event))
@@ -81,8 +83,13 @@ class Accumulator:
     """The response under construction."""
 
     def __init__(
-        self, emit: StreamSink = lambda event: None, is_id_taken: Callable[[str], bool] = lambda tool_id: False
+        self,
+        emit: StreamSink = lambda event: None,
+        is_id_taken: Callable[[str], bool] = lambda tool_id: False,
+        *,
+        infers_stop_reason: bool = True,
     ) -> None:
+        self._infers_stop_reason = infers_stop_reason
         self._emit = emit
         self._is_id_taken = is_id_taken
         self._message: JsonObject | None = None
@@ -245,9 +252,9 @@ class Accumulator:
 
     def _inferred_stop_reason(self, content: tuple[JsonObject, ...]) -> str:
         """Some servers leave the stop reason out although they end the message properly."""
-        if any(raw.get("type") == "tool_use" for raw in content):
+        if self._infers_stop_reason and any(raw.get("type") == "tool_use" for raw in content):
             return "tool_use"
-        if content:
+        if self._infers_stop_reason and content:
             return "end_turn"
         raise self._broken_off("it ended without a stop reason")
 

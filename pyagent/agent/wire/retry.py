@@ -1,0 +1,143 @@
+"""Makes a model call until it succeeds, cannot succeed, or is cancelled; every wait is announced.
+
+The SDK's own loop obeys any `retry-after`, of days too, tells nobody, and never retries a stream that broke.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random as random_module
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyagent.agent.wire.client import ModelClient, ModelRequest
+from pyagent.agent.wire.failures import ApiFailure, BrokenStreamFailure, UnavailableFailure
+from pyagent.agent.wire.stream import Response, StreamEvent, accumulate
+from pyagent.events import RequestStarted, RetryScheduled, StreamDiscarded
+
+CallEvent: TypeAlias = StreamEvent | RequestStarted | RetryScheduled | StreamDiscarded
+CallSink: TypeAlias = Callable[[CallEvent], None]
+
+FIRST_DELAY_S = 0.5
+MAX_DELAY_S = 32.0
+"""Ten attempts at this pace last about two minutes: longer than nearly every overload, short enough to watch."""
+JITTER_SHARE = 0.25
+"""Each delay is moved by up to this share, so that clients refused together do not come back together."""
+OVERLOADS_BEFORE_FALLBACK_COUNT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    max_attempts: int = 10
+    retry_after_cap_s: float = 60.0
+    """The longest wait a server may ask for without a person being asked first."""
+
+
+class LongWaitFailure(UnavailableFailure):
+    """The server asks for a wait so long that a person must decide; `retry_after_s` says how long."""
+
+
+async def call_model(
+    client: ModelClient,
+    request: ModelRequest,
+    *,
+    emit: CallSink = lambda event: None,
+    policy: RetryPolicy = RetryPolicy(),
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    random: Callable[[], float] = random_module.random,
+    next_request: Callable[[ApiFailure], ModelRequest | None] = lambda failure: None,
+    on_failure: Callable[[ApiFailure], None] = lambda failure: None,
+    sends_wire_events: bool = False,
+    is_id_taken: Callable[[str], bool] = lambda tool_id: False,
+    infers_stop_reason: bool = True,
+) -> Response:
+    """The response to a request, after as many attempts as the policy allows.
+
+    `next_request` is asked for a request to a fallback model when this one stays overloaded or out of reach.
+    `on_failure` sees every failed attempt (what a broken stream has used is billed).
+
+    Raises:
+        LongWaitFailure: the server names a wait beyond the policy's cap.
+        ApiFailure: the call cannot succeed, or did not within the attempts.
+    """
+    attempt = overloads = 0
+    while True:
+        attempt += 1
+        try:
+            return await _attempt(client, request, attempt, emit, sends_wire_events, is_id_taken, infers_stop_reason)
+        except ApiFailure as failure:
+            on_failure(failure)
+            overloads = overloads + 1 if _is_overload(failure) else 0
+            is_last = not failure.is_retryable or attempt >= policy.max_attempts
+            if failure.is_retryable and (is_last or overloads >= OVERLOADS_BEFORE_FALLBACK_COUNT):
+                fallback = next_request(failure)
+                if fallback is not None:
+                    request, attempt, overloads = fallback, 0, 0
+                    continue
+            if is_last:
+                raise
+            delay_s = _delay_s(failure, attempt, policy, random)
+            emit(RetryScheduled(attempt, policy.max_attempts, delay_s, failure.message, failure.status))
+        await sleep(delay_s)
+
+
+async def _attempt(
+    client: ModelClient,
+    request: ModelRequest,
+    attempt: int,
+    emit: CallSink,
+    sends_wire_events: bool,
+    is_id_taken: Callable[[str], bool],
+    infers_stop_reason: bool,
+) -> Response:
+    emit(RequestStarted(request.source, attempt))
+    has_shown = False
+
+    def show(event: StreamEvent) -> None:
+        nonlocal has_shown
+        has_shown = True
+        emit(event)
+
+    events = client.stream(request)
+    try:
+        return await accumulate(
+            events,
+            show,
+            sends_wire_events=sends_wire_events,
+            is_id_taken=is_id_taken,
+            infers_stop_reason=infers_stop_reason,
+        )
+    except ApiFailure as failure:
+        if has_shown or isinstance(failure, BrokenStreamFailure):
+            emit(StreamDiscarded(failure.message))
+        raise
+    finally:
+        if isinstance(events, AsyncGenerator):
+            # A cancel must not leave the connection to the garbage collector.
+            with contextlib.suppress(RuntimeError):
+                await events.aclose()
+
+
+def _is_overload(failure: ApiFailure) -> bool:
+    return failure.status == 529 or failure.error_type == "overloaded_error"
+
+
+def _delay_s(failure: ApiFailure, attempt: int, policy: RetryPolicy, random: Callable[[], float]) -> float:
+    if failure.retry_after_s is not None:
+        if failure.retry_after_s > policy.retry_after_cap_s:
+            raise LongWaitFailure(
+                f"The server asks to wait {_duration(failure.retry_after_s)} before the next request.",
+                failure.facts,
+                hint="Try again then, or choose another model with /model.",
+            ) from failure
+        return failure.retry_after_s
+    delay_s = min(FIRST_DELAY_S * 2.0 ** (attempt - 1), MAX_DELAY_S)
+    return delay_s * (1 + JITTER_SHARE * (2 * random() - 1))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.1f} h"
