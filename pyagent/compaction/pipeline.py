@@ -1,0 +1,155 @@
+"""The context pipeline: what happens to the conversation before a request, at `/compact`, and when a request overflows.
+
+Every step is a pure decision over the view; the outcome is returned as records and written by the conversation. A
+cancel at any await therefore leaves nothing behind.
+
+Source: context pipeline design, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyagent.compaction import compactor, edits, reactive
+from pyagent.compaction.auto import AutoDecision, should_auto_compact
+from pyagent.compaction.compactor import Preview
+from pyagent.compaction.context import PipelineContext, Sizer
+from pyagent.compaction.count import Calibration, ContextCount, ContextCounter, Tokenizer
+from pyagent.compaction.outcome import Applied, Compacted, Declined, LayerOutcome, NewRecord
+from pyagent.compaction.tracking import AutoCompactTracking
+from pyagent.errors import PyagentError
+from pyagent.log import TrackingSaved
+from pyagent.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineResult:
+    """What one pass decided. Nothing stands in the log yet."""
+
+    outcomes: tuple[tuple[str, LayerOutcome], ...]
+    """(layer, outcome) of each layer that had a say, in order."""
+    tracking: AutoCompactTracking
+    records: tuple[NewRecord, ...]
+    """Everything to write, in order, the changed tracking included."""
+    count: ContextCount
+    """Of the view as the pass found it."""
+    notices: tuple[str, ...] = ()
+    """Lines for the person."""
+
+    @property
+    def outcome(self) -> LayerOutcome:
+        """The last layer's: of `/compact` and of an overflow the only one."""
+        return self.outcomes[-1][1]
+
+    @property
+    def compacted(self) -> Compacted | None:
+        """The facts of the compaction, if one is to be committed: cleanup and PostCompact hooks follow it."""
+        for _, outcome in self.outcomes:
+            if isinstance(outcome, Applied) and isinstance(outcome.facts, Compacted):
+                return outcome.facts
+        return None
+
+
+class Pipeline:
+    """The pipeline of one conversation. Holds the token counter's caches, and no decision of its own."""
+
+    def __init__(self, tokenizer: Tokenizer, calibration: Calibration | None = None) -> None:
+        self.counter = ContextCounter(tokenizer, calibration)
+
+    @classmethod
+    def resumed(cls, tokenizer: Tokenizer, tracking: AutoCompactTracking) -> Pipeline:
+        """A pipeline that goes on from the tracking a session file holds."""
+        pipeline = cls(tokenizer, Calibration.from_json(tracking.calibration))
+        pipeline.counter.remember_anchor(tracking.anchor)
+        return pipeline
+
+    def count(self, ctx: PipelineContext) -> ContextCount:
+        """The context's size: the one number for gauge, trigger, `/context` and headless output."""
+        return self.counter.count(
+            ctx.view, ctx.overhead_tokens, ctx.model.family, window_tokens=ctx.model.window_tokens
+        )
+
+    async def before_request(self, ctx: PipelineContext) -> PipelineResult:
+        """Steps 3 to 6: edits of history behind their gate, then auto-compact if it is time."""
+        count = self.count(ctx)
+        outcomes: list[tuple[str, LayerOutcome]] = list(edits.propose(ctx, self._sizer(ctx)))
+        tracking, view = ctx.tracking, ctx.view
+        for _, outcome in outcomes:
+            if isinstance(outcome, Applied):
+                tracking = replace(tracking, anchor=self.counter.anchor_state(ctx.view) or tracking.anchor)
+                view = edits.applied_to(view, outcome)
+        now = replace(ctx, view=view, tracking=tracking)
+        decision = self._auto_decision(now)
+        notices: tuple[str, ...] = ()
+        if decision.should_compact:
+            outcome, tracking = await compactor.auto_compact(now, self._sizer(ctx), self.count(now).tokens)
+            outcomes.append(("auto_compact", outcome))
+            tracking, notices = _circuit_notice(tracking)
+        else:
+            outcomes.append(("auto_compact", Declined(decision.reason)))
+            if decision.is_worth_telling and not tracking.is_told:
+                notices, tracking = (decision.reason,), tracking.told()
+        return self._result(ctx, outcomes, tracking, count, notices)
+
+    async def compact(self, ctx: PipelineContext, instructions: str = "", *, upto: int | None = None) -> PipelineResult:
+        """`/compact`: always tried, whatever the breakers say. `upto` limits it to the items before that position."""
+        count = self.count(ctx)
+        outcome, tracking = await compactor.manual_compact(
+            ctx, self._sizer(ctx), count.tokens, instructions=instructions, upto=upto
+        )
+        return self._result(ctx, [("compact", outcome)], tracking, count)
+
+    async def on_overflow(self, ctx: PipelineContext, error: PyagentError, refusals_this_turn: int) -> PipelineResult:
+        """The last line: the server refused the request as too long for the `refusals_this_turn`-th time (from 1)."""
+        count = self.count(ctx)
+        outcome, tracking = await reactive.on_overflow(ctx, self._sizer(ctx), count.tokens, error, refusals_this_turn)
+        return self._result(ctx, [("reactive", outcome)], tracking, count)
+
+    async def preview(self, ctx: PipelineContext, *, upto: int | None = None) -> Preview | Declined:
+        """What `/compact` would do now: no call, no change."""
+        return await compactor.preview(ctx, self._sizer(ctx), self.count(ctx).tokens, upto=upto)
+
+    def undo_forecast(self, ctx: PipelineContext, view_before: View) -> int:
+        """Tokens the context would hold if the last compaction were undone."""
+        return self.counter.estimate(view_before, ctx.overhead_tokens, ctx.model.family)
+
+    def _sizer(self, ctx: PipelineContext) -> Sizer:
+        return Sizer(self.counter, ctx.model.family)
+
+    def _auto_decision(self, ctx: PipelineContext) -> AutoDecision:
+        return should_auto_compact(
+            self.count(ctx),
+            ctx.thresholds,
+            ctx.settings,
+            ctx.tracking,
+            query_source=ctx.query_source,
+            overhead_tokens=ctx.overhead_tokens,
+            collapse_still_helps=edits.collapse_still_helps(ctx, self._sizer(ctx)),
+        )
+
+    def _result(
+        self,
+        ctx: PipelineContext,
+        outcomes: Sequence[tuple[str, LayerOutcome]],
+        tracking: AutoCompactTracking,
+        count: ContextCount,
+        notices: tuple[str, ...] = (),
+    ) -> PipelineResult:
+        records = [record for _, outcome in outcomes for record in outcome.records]
+        if tracking != ctx.tracking or records:
+            tracking = replace(tracking, calibration=self.counter.calibration.to_json())
+            records.append(NewRecord(ctx.ports.new_uuid(), TrackingSaved(tracking.to_json())))
+        return PipelineResult(tuple(outcomes), tracking, tuple(records), count, notices)
+
+
+def _circuit_notice(tracking: AutoCompactTracking) -> tuple[AutoCompactTracking, tuple[str, ...]]:
+    """Tell once that automatic compaction pauses, why, and when it tries again."""
+    due = tracking.next_attempt_at
+    if due is None or tracking.is_told:
+        return tracking, ()
+    line = (
+        f"Automatic compaction failed {tracking.consecutive_failures} times in a row "
+        f"({tracking.last_failure_reason.rstrip('.')}). Next try after {due:%H:%M} UTC; /compact tries at once."
+    )
+    return tracking.told(), (line,)

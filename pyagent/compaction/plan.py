@@ -1,0 +1,141 @@
+"""A compaction as a plan: what is summarised, what stays word for word, and how much room there is.
+
+Preview, the background draft and the compaction itself start from the same plan; only the last step differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyagent.compaction.context import Sizer
+from pyagent.compaction.outcome import Trigger
+from pyagent.compaction.rounds import Round, api_rounds
+from pyagent.compaction.thresholds import Thresholds
+from pyagent.view import View
+
+BUDGET_SHARE = 0.50
+"""Of what the trigger leaves beside system and tools: what stands behind a boundary may take this much."""
+
+SUMMARY_SHARE = 0.15
+"""Of the budget: the summary's floor, and the length it is asked for."""
+
+KEEP_TAIL_SHARE = 0.10
+"""Of the window: the newest complete rounds that a full compact keeps beside its summary."""
+
+MIN_SUMMARY_TARGET_TOKENS = 300
+MIN_SUMMARISABLE_TOKENS = 1_000
+"""Less than this a summary cannot make smaller: asking for one would cost money and inflate the context."""
+
+UNCOVERED_SHARE = 0.5
+"""Of the budget: the most that entries no summary covers may take before a full compact is due instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    view: View
+    trigger: Trigger
+    layer: str
+    covered_end: int
+    """The summary tells of the items before this position."""
+    keep_from: int
+    """Items from here on stay in any case: the current round, a prompt that waits, what no summary covers."""
+    tail_from: int
+    """Items from here on stay if there is room, oldest rounds dropped first."""
+    last_prompt: int | None
+    """Position of the newest prompt, which always stays."""
+    before_tokens: int
+    budget_tokens: int
+    """For everything behind the boundary."""
+    hard_limit_tokens: int
+    """The budget if the mandatory parts alone exceed it: the new view must be below the trigger."""
+    window_tokens: int
+    summary_target_tokens: int
+    max_output_tokens: int
+
+    @property
+    def uncovered_room_tokens(self) -> int:
+        return int(self.budget_tokens * UNCOVERED_SHARE)
+
+    def covering(self, end: int) -> CompactionPlan:
+        """The plan for a summary that only tells of the items before `end`."""
+        return replace(self, covered_end=end, keep_from=min(self.keep_from, end), tail_from=min(self.tail_from, end))
+
+
+def plan_compaction(
+    view: View,
+    sizer: Sizer,
+    thresholds: Thresholds,
+    *,
+    trigger: Trigger,
+    layer: str,
+    before_tokens: int,
+    overhead_tokens: int,
+    upto: int | None = None,
+    is_forced: bool = False,
+) -> CompactionPlan | str:
+    """The plan for compacting a view, or why there is nothing to compact.
+
+    `upto` limits the summary to the items before that position (moved back to a cut between rounds). `is_forced`
+    makes a plan even if there is little to summarise: a single huge round can still be cut.
+    """
+    rounds = api_rounds(view)
+    covered_end = covered = max((r.end for r in rounds if r.is_complete), default=0)
+    if upto is not None:
+        covered_end = max((r.end for r in rounds if r.end <= min(upto, covered)), default=0)
+    keep_from = min(covered_end, _current_round_start(view, rounds, covered))
+    room = max(thresholds.trigger - overhead_tokens, 1)
+    budget = int(room * BUDGET_SHARE)
+    tail_from = _tail_start(view, sizer, rounds, keep_from, int(thresholds.window * KEEP_TAIL_SHARE))
+    fresh = sizer.items(view, 0, keep_from)
+    if not is_forced and (keep_from == 0 or fresh < min(MIN_SUMMARISABLE_TOKENS, budget // 2)):
+        return "There is not enough conversation to compact yet."
+    complete_rounds = sum(r.is_complete and r.end <= keep_from for r in rounds)
+    if not is_forced and complete_rounds < 2 and fresh < budget:
+        return "There is not enough conversation to compact yet."
+    max_output = thresholds.summary_reserve
+    target = max(min(int(budget * SUMMARY_SHARE), int(max_output * 0.8)), MIN_SUMMARY_TARGET_TOKENS)
+    prompts = [position for position in view.index.prompts if position < len(view)]
+    return CompactionPlan(
+        view=view,
+        trigger=trigger,
+        layer=layer,
+        covered_end=covered_end,
+        keep_from=keep_from,
+        tail_from=tail_from,
+        last_prompt=prompts[-1] if prompts else None,
+        before_tokens=before_tokens,
+        budget_tokens=budget,
+        hard_limit_tokens=room - 1,
+        window_tokens=thresholds.window,
+        summary_target_tokens=target,
+        max_output_tokens=max_output,
+    )
+
+
+def first_since_boundary(view: View) -> int:
+    """Position of the first item that came after the boundary: kept tails never reach back across it."""
+    if view.boundary is None:
+        return 0
+    seq = view.boundary.seq
+    return next((n for n, item in enumerate(view.items) if item.record.seq > seq), len(view))
+
+
+def _current_round_start(view: View, rounds: tuple[Round, ...], covered: int) -> int:
+    """Where the round starts that the model is in the middle of; the view's length if it is waiting for a prompt."""
+    if covered < len(view):
+        return covered
+    if view.items and view.items[-1].is_user and rounds:
+        return rounds[-1].start
+    return len(view)
+
+
+def _tail_start(view: View, sizer: Sizer, rounds: tuple[Round, ...], keep_from: int, max_tokens: int) -> int:
+    start = keep_from
+    oldest = first_since_boundary(view)
+    for a_round in reversed(rounds):
+        if a_round.end > start:
+            continue
+        if a_round.start < oldest or sizer.items(view, a_round.start, keep_from) > max_tokens:
+            break
+        start = a_round.start
+    return start

@@ -1,0 +1,1 @@
+"""Texts for the model, one file each."""
