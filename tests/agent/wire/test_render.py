@@ -162,7 +162,7 @@ def test_a_request_repeats_the_bytes_of_the_one_before_up_to_its_marks() -> None
 def test_marks_stand_where_the_previous_request_ended_and_never_exceed_four() -> None:
     talk = Conversation()
     talk.add(prompt("look"))
-    ends = []
+    ends: list[tuple[int, int]] = []
     for number in range(6):
         marks = place_marks(OPUS, talk.renderer.render(talk.state.view, OPUS))
         assert marks.count <= MAX_MARKS_COUNT
