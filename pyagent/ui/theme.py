@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rich.style import Style
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 DARK = "pyagent-dark"
 LIGHT = "pyagent-light"
@@ -270,17 +270,7 @@ _ANSI_THEME = Theme(
     panel="ansi_default",
     boost="ansi_default",
     dark=True,
-    variables={
-        "border": "ansi_blue",
-        "border-blurred": "ansi_bright_black",
-        "block-cursor-foreground": "ansi_black",
-        "block-cursor-background": "ansi_white",
-        "input-cursor-text-style": "reverse",
-        "input-selection-background": "ansi_bright_blue",
-        "input-selection-foreground": "ansi_black",
-        "screen-selection-background": "ansi_bright_blue",
-        "screen-selection-foreground": "ansi_black",
-    },
+    variables={**BUILTIN_THEMES["ansi-dark"].variables, "border": "ansi_blue", "border-blurred": "ansi_bright_black"},
 )
 
 THEMES: tuple[Theme, ...] = (
