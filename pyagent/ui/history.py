@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+
+from pyagent.ui.prompt_text import ListHistory
 
 MAX_ENTRIES = 1_000
 """Prompts kept for recall. At a few hundred bytes each, reading them all takes about a millisecond."""
@@ -81,3 +84,22 @@ def _load(path: Path) -> list[str]:
         if isinstance(prompt, str) and prompt:
             entries.append(prompt)
     return entries
+
+
+class Recall(ListHistory):
+    """Walking through earlier prompts in the input line. On an empty line, a queued prompt comes back first."""
+
+    def __init__(self, history: PromptHistory, take_back_queued: Callable[[], bool]) -> None:
+        """`take_back_queued` asks for the newest queued prompt and tells whether there is one."""
+        super().__init__(history.entries)
+        self._history = history
+        self._take_back_queued = take_back_queued
+
+    def previous(self, draft: str) -> str | None:
+        if not draft and self._take_back_queued():
+            return None
+        return super().previous(draft)
+
+    def add(self, text: str) -> None:
+        super().add(text)
+        self._history.add(text)

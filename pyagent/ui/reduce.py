@@ -178,9 +178,11 @@ class TranscriptFold:
         self._changes.append(AllReplaced(self.blocks))
 
     def _commit(self, record: Record) -> None:
-        if isinstance(record.payload, SetHead) and (record.payload.seq in self._parents or record.payload.seq == -1):
-            is_moved = record.payload.seq != self._head
-            self._head = record.payload.seq
+        if isinstance(record.payload, SetHead) and (
+            record.payload.target_seq in self._parents or record.payload.target_seq == -1
+        ):
+            is_moved = record.payload.target_seq != self._head
+            self._head = record.payload.target_seq
             self._advance(record)
             if is_moved:
                 self._refold()
@@ -231,7 +233,7 @@ class TranscriptFold:
                 self._put(cleared_block(record.uuid, op, names))
             case Snip() | Fold() as op:
                 self._put(cleared_block(record.uuid, op, ()))
-            case Revoke(seq=seq):
+            case Revoke(target_seq=seq):
                 self._revoke(seq)
             case _:
                 self._fold_remark(record)
@@ -280,7 +282,9 @@ class TranscriptFold:
         self._response_count += 1
 
     def _place(self, index: int) -> str:
-        return f"response:{self._response_count}.{index}"
+        """The id of the response's block at this place. Each attempt has its own, so that what broke off stays."""
+        attempt = f"~{self._discard_count}" if self._discard_count else ""
+        return f"response:{self._response_count}.{index}{attempt}"
 
     def _finish_tool(self, use_id: str, text: str, is_error: bool) -> None:
         block = self._blocks.get(f"tool:{use_id}")
@@ -298,7 +302,7 @@ class TranscriptFold:
         if target is None:
             return
         if isinstance(target.payload, Revoke):
-            self._mark_undone(target.payload.seq, is_undone=False)
+            self._mark_undone(target.payload.target_seq, is_undone=False)
         else:
             self._mark_undone(seq, is_undone=True)
 
@@ -326,13 +330,9 @@ class TranscriptFold:
             return
         if not text.strip():
             return
-        block_id = self._live_id()
+        block_id = self._place(len(self._live))
         self._live.append(block_id)
         self._put(Block(block_id, kind, text=text, state=BlockState.STREAMING))
-
-    def _live_id(self) -> str:
-        place = self._place(len(self._live))
-        return f"{place}~{self._discard_count}" if self._discard_count else place
 
     def _tool_event(self, event: ToolInputDelta | ToolStarted | ToolProgress | ToolFinished) -> None:
         block_id = f"tool:{event.tool_use_id}"

@@ -1,0 +1,333 @@
+"""Line by line: the conversation printed into the scrollback, dialogs as numbered lists.
+
+For screen readers, slow links, dumb terminals and pipes. The same events and commands as on the full screen; nothing
+is ever redrawn, and no meaning is carried by colour.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import assert_never
+
+from pyagent.events import (
+    AnswerPermission,
+    CompactionEnded,
+    CompactionFinished,
+    CompactionStarted,
+    ConversationClosed,
+    Event,
+    Interrupt,
+    Notice,
+    PermissionNeeded,
+    PermissionQuestion,
+    PermissionSettled,
+    PromptReturned,
+    Report,
+    RetryScheduled,
+    RunCommand,
+    SessionOpened,
+    SettingMoved,
+    Shutdown,
+    SubmitPrompt,
+    TurnFailed,
+    TurnFinished,
+)
+from pyagent.launch import AgentHandle, AgentStarter
+from pyagent.ui import commands
+from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, program_version, silence
+from pyagent.ui.history import PromptHistory, history_path
+from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
+from pyagent.ui.plain_output import PlainPrinter
+from pyagent.ui.reduce import TranscriptFold
+from pyagent.ui.status import SessionStatus, reduce_status
+
+ANSWER_TIMEOUT_S = 2.0
+"""How long the next input line waits for a command's answer to begin; most come within milliseconds."""
+
+CLOSE_TIMEOUT_S = 5.0
+AGAIN_S = 2.0
+"""Time in which a second Ctrl+C leaves."""
+
+MAX_CHOICES = 30
+"""Entries of a numbered list; the command takes a name or id for everything beyond."""
+
+
+class _Terminated(Exception):
+    """SIGTERM or SIGHUP came."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+def run_plain(invocation: Invocation, starter: AgentStarter) -> int:
+    """Hold a session line by line and return the exit code."""
+    options = invocation.options
+    history = PromptHistory(history_path(options.home, options.cwd))
+    is_tty = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    reader: LineReader = TerminalReader(history, options.cwd) if is_tty else StreamReader(sys.stdin)
+    for number, exit_code in ((signal.SIGTERM, EXIT_TERMINATED), (signal.SIGHUP, 129)):
+        signal.signal(number, _raising(exit_code))
+    inbox: SimpleQueue[Event] = SimpleQueue()
+    handle = starter(options, lambda event: inbox.put(event))
+    session = PlainSession(invocation, handle, inbox, reader, PlainPrinter(_write, is_verbose=invocation.is_verbose))
+    try:
+        exit_code = session.run()
+    except BrokenPipeError:
+        silence(sys.stdout)
+        exit_code = EXIT_FAILURE
+    except _Terminated as terminated:
+        exit_code = terminated.exit_code
+    except KeyboardInterrupt:
+        exit_code = EXIT_INTERRUPTED
+    handle.send(Shutdown())
+    handle.close(CLOSE_TIMEOUT_S)
+    return exit_code
+
+
+def _raising(exit_code: int) -> Callable[[int, FrameType | None], None]:
+    def handler(_number: int, _frame: FrameType | None) -> None:
+        raise _Terminated(exit_code)
+
+    return handler
+
+
+def _write(text: str) -> None:
+    """Print at once, whatever the encoding of the stream can hold."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.flush()
+
+
+class PlainSession:
+    """Reads lines, sends commands, prints what comes back."""
+
+    def __init__(
+        self,
+        invocation: Invocation,
+        handle: AgentHandle,
+        inbox: SimpleQueue[Event],
+        reader: LineReader,
+        printer: PlainPrinter,
+    ) -> None:
+        self._invocation = invocation
+        self._handle = handle
+        self._inbox = inbox
+        self._reader = reader
+        self._printer = printer
+        self._fold = TranscriptFold()
+        self._status = SessionStatus()
+        self._is_closed = False
+        self._is_leaving = False
+        self._has_failed = False
+        self._interrupted_at_s = float("-inf")
+        self._draft = ""
+
+    def run(self) -> int:
+        """The whole session; the exit code."""
+        via = self._invocation.screen_reader_via
+        if via:
+            self._printer.line(f"[Screen Reader Mode: on via {via}]")
+        self._drain(lambda event: isinstance(event, SessionOpened))
+        if self._is_closed:
+            return EXIT_FAILURE
+        if self._invocation.picks_session:
+            self._command("resume", "")
+        if self._invocation.options.prompt:
+            self._submit(self._invocation.options.prompt)
+        while not self._is_over:
+            self._drain_pending()
+            self._bell()
+            try:
+                line = self._reader.read(self._prompt_words(), self._draft)
+            except KeyboardInterrupt:
+                if self._is_second_interrupt():
+                    break
+                self._printer.line("Ctrl+C again to leave.")
+                continue
+            self._draft = ""
+            if line is None:
+                break
+            self._take_line(line)
+        self._say_goodbye()
+        return EXIT_FAILURE if self._has_failed and not self._reader.is_interactive else 0
+
+    @property
+    def _is_over(self) -> bool:
+        return self._is_closed or self._is_leaving
+
+    def _prompt_words(self) -> str:
+        mode = "" if self._status.mode in ("", "default") else f"{self._status.mode} "
+        return f"{mode}> "
+
+    def _bell(self) -> None:
+        if self._invocation.screen_reader_via:
+            self._printer.raw("\a")
+
+    def _take_line(self, line: str) -> None:
+        if not line.strip():
+            return
+        match commands.read_typed(line):
+            case commands.Prompt(text=text):
+                self._submit(text)
+            case commands.Unknown() as unknown:
+                self._printer.line(unknown.message)
+            case commands.Invoked(command=command, argument=argument) if command.handler == "agent":
+                self._command(command.name, argument)
+            case commands.Invoked(command=command, argument=argument):
+                self._run_here(command.name, argument)
+            case _ as never:
+                assert_never(never)
+
+    def _submit(self, text: str) -> None:
+        self._handle.send(SubmitPrompt(text))
+        self._drain(lambda event: isinstance(event, TurnFinished | TurnFailed))
+
+    def _command(self, name: str, argument: str) -> None:
+        """Send a command and wait for its answer, or for the end of a compaction it began."""
+        self._handle.send(RunCommand(name, argument))
+        answers = (Report, Notice, SettingMoved, SessionOpened, CompactionFinished, CompactionEnded)
+        is_answered = self._drain(
+            lambda event: isinstance(event, (*answers, CompactionStarted)), timeout_s=ANSWER_TIMEOUT_S
+        )
+        if is_answered and self._status.is_compacting:
+            self._drain(lambda event: isinstance(event, CompactionFinished | CompactionEnded))
+
+    def _run_here(self, name: str, argument: str) -> None:
+        match name:
+            case "help":
+                for usage, words in commands.help_lines():
+                    self._printer.line(f"{usage}: {words}")
+                self._printer.line("Ctrl+C stops a turn; Ctrl+D or /exit leaves.")
+            case "exit":
+                self._is_leaving = True
+            case _:
+                self._printer.line(f"/{name} works on the full screen only.")
+
+    # ── events ──
+
+    def _drain(self, is_last: Callable[[Event], bool], timeout_s: float | None = None) -> bool:
+        """Print what comes until an event ends the waiting; False when time ran out or the agent is gone."""
+        ends_at_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._is_closed:
+            try:
+                left_s = None if ends_at_s is None else max(0.0, ends_at_s - time.monotonic())
+                event = self._inbox.get(timeout=left_s)
+                self._take(event)
+            except Empty:
+                return False
+            except KeyboardInterrupt:
+                if self._is_second_interrupt():
+                    raise
+                self._handle.send(Interrupt())
+                self._printer.line("Stopping. Ctrl+C again to leave.")
+                continue
+            if is_last(event):
+                return True
+        return False
+
+    def _drain_pending(self) -> None:
+        while True:
+            try:
+                self._take(self._inbox.get_nowait())
+            except Empty:
+                return
+
+    def _is_second_interrupt(self) -> bool:
+        now_s = time.monotonic()
+        is_second = now_s - self._interrupted_at_s <= AGAIN_S
+        self._interrupted_at_s = now_s
+        return is_second
+
+    def _take(self, event: Event) -> None:
+        self._status = reduce_status(self._status, event)
+        for change in self._fold.apply(event):
+            self._printer.show(change)
+        match event:
+            case SessionOpened():
+                place = f" ({event.git_branch})" if event.git_branch else ""
+                self._printer.line(f"pyagent {program_version()} · {event.model} · {event.cwd}{place}")
+                if event.is_offline:
+                    self._printer.line("Offline model: answers come from a small built-in program.")
+            case PermissionNeeded(request_id=request_id, question=question):
+                self._ask(request_id, question)
+            case PermissionSettled(is_allowed=False):
+                self._printer.line("Not allowed.")
+            case RetryScheduled():
+                self._printer.line(f"warning: {self._status.activity()}")
+            case CompactionStarted():
+                self._printer.line("Compacting the conversation.")
+            case SettingMoved(name=name, value=value):
+                self._printer.line(f"{name}: {value}")
+            case Report():
+                self._report(event)
+            case PromptReturned(text=text):
+                self._draft = text
+            case TurnFailed():
+                self._has_failed = True
+            case ConversationClosed():
+                self._is_closed = True
+            case _:
+                pass
+
+    def _ask(self, request_id: str, question: PermissionQuestion) -> None:
+        self._printer.question(question)
+        if not self._reader.is_interactive:
+            self._printer.line("Answered no: nobody is at a terminal.")
+            self._handle.send(AnswerPermission(request_id, "no", "Nobody is here to be asked."))
+            return
+        options = ["Yes, once"]
+        if question.session_rule:
+            options.append(f"Yes, and allow {question.session_rule} for this session")
+        options += ["No", "No, and tell the model what to do instead"]
+        self._bell()
+        try:
+            chosen = self._choose(options)
+        except KeyboardInterrupt:
+            self._handle.send(Interrupt())
+            return
+        picked = "No" if chosen is None else options[chosen]
+        if picked.startswith("Yes"):
+            self._handle.send(AnswerPermission(request_id, "once" if chosen == 0 else "session"))
+        else:
+            feedback = ""
+            if picked != "No":
+                feedback = self._reader.read("What should the model do instead? ") or ""
+            self._handle.send(AnswerPermission(request_id, "no", feedback.strip()))
+
+    def _choose(self, options: list[str]) -> int | None:
+        """The index of the chosen option; None for none."""
+        for number, option in enumerate(options, start=1):
+            self._printer.line(f"{number}. {option}")
+        while True:
+            line = self._reader.read("Enter selection: ")
+            if line is None or not line.strip():
+                return None
+            if line.strip().isdecimal() and 1 <= int(line) <= len(options):
+                return int(line) - 1
+            self._printer.line(f"Type a number from 1 to {len(options)}, or nothing.")
+
+    def _report(self, report: Report) -> None:
+        self._printer.line(report.title)
+        if report.text:
+            self._printer.line(report.text)
+        offered = report.data.get("choices")
+        if not isinstance(offered, dict) or not self._reader.is_interactive:
+            return
+        items = [item for item in offered.get("items") or () if isinstance(item, dict) and item.get("id")][:MAX_CHOICES]
+        words = [f"{item.get('label') or item['id']} {item.get('detail') or ''}".strip() for item in items]
+        chosen = self._choose(words) if words else None
+        if chosen is not None:
+            self._handle.send(RunCommand(str(offered.get("command")), str(items[chosen]["id"])))
+            self._drain(lambda event: isinstance(event, SettingMoved | SessionOpened | Notice), ANSWER_TIMEOUT_S)
+
+    def _say_goodbye(self) -> None:
+        if self._status.cost is not None and self._status.cost.total_usd:
+            self._printer.line(f"Cost: ${self._status.cost.total_usd:.4f}")
+        if self._status.session_id and self._printer.has_prompt and self._reader.is_interactive:
+            self._printer.line(f"Resume this session with: pyagent --resume {self._status.session_id}")

@@ -1,0 +1,85 @@
+"""From what the agent asks and reports to what a dialog shows, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pyagent.events import AnswerPermission, PermissionQuestion
+from pyagent.messages import JsonObject
+from pyagent.ui.dialogs.approval import Approval, ApprovalAnswer, ApprovalRequest
+from pyagent.ui.dialogs.picker import PickerItem
+from pyagent.ui.diff import diff_lines
+
+MAX_DIFF_LINES = 2_000
+"""Of a diff in a dialog: a person who scrolls further reads the file."""
+
+_TITLES = {
+    "edit": "Change this file?",
+    "command": "Run this command?",
+    "read": "Read this?",
+    "network": "Connect to this host?",
+    "other": "Allow this?",
+}
+
+
+def approval_request(question: PermissionQuestion) -> ApprovalRequest:
+    """The dialog's contents. Compares texts, which may take a second for big files: not for the screen's thread."""
+    is_change = question.new_text is not None
+    is_path = question.action in ("edit", "read")
+    return ApprovalRequest(
+        title=f"{question.tool_name} · {_TITLES[question.action]}",
+        command=question.subject if question.action in ("command", "network") else "",
+        path=question.subject if is_path else "",
+        diff=diff_lines(question.old_text or "", question.new_text or "", max_lines=MAX_DIFF_LINES)
+        if is_change
+        else (),
+        text="\n\n".join(
+            part for part in (question.subject if question.action == "other" else "", question.description) if part
+        ),
+        reason=question.reason,
+        rule=question.session_rule,
+    )
+
+
+def permission_answer(request_id: str, answer: ApprovalAnswer | None) -> AnswerPermission:
+    """What the agent is told. A dialog that was closed without an answer means no."""
+    if answer is None:
+        return AnswerPermission(request_id, "no")
+    match answer.decision:
+        case Approval.ONCE:
+            return AnswerPermission(request_id, "once")
+        case Approval.SESSION:
+            return AnswerPermission(request_id, "session")
+        case Approval.NO:
+            return AnswerPermission(request_id, "no")
+        case Approval.INSTEAD:
+            return AnswerPermission(request_id, "no", answer.text)
+
+
+def choices(data: JsonObject) -> tuple[str, list[PickerItem], str] | None:
+    """What a report offers to choose from: (command the choice goes to, items, id of the present one).
+
+    A report that is a choice has `data["choices"] = {"command", "current", "items": [{"id", "label", "detail"}]}`.
+    """
+    offered = data.get("choices")
+    if not isinstance(offered, dict) or not isinstance(offered.get("command"), str):
+        return None
+    items = [item for raw in _listed(offered.get("items")) if (item := _item(raw)) is not None]
+    return offered["command"], items, str(offered.get("current") or "")
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _item(raw: Any) -> PickerItem | None:
+    if not isinstance(raw, dict) or not raw.get("id"):
+        return None
+    item_id = str(raw["id"])
+    return PickerItem(item_id, _one_line(str(raw.get("label") or item_id)), _one_line(str(raw.get("detail") or "")))
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text[:400]).strip()

@@ -1,0 +1,351 @@
+"""The full screen with a scripted agent: what is sent, shown and asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from pyagent.events import (
+    AnswerPermission,
+    Command,
+    Event,
+    Interrupt,
+    PermissionNeeded,
+    PermissionQuestion,
+    PermissionSettled,
+    PromptReturned,
+    QueueChanged,
+    RecordCommitted,
+    ReplayFinished,
+    Report,
+    RequestStarted,
+    RunCommand,
+    Shutdown,
+    SubmitPrompt,
+    TakeBackQueued,
+    TextDelta,
+    TurnFailed,
+    TurnFinished,
+    TurnStarted,
+)
+from pyagent.log import Boundary, TurnEnded, UserEntry
+from pyagent.messages import TextBlock
+from pyagent.ui.app import PyagentApp
+from pyagent.ui.blocks import BlockKind
+from pyagent.ui.busy import BusyLine, QueuePanel
+from pyagent.ui.cli import FrontEnd, Invocation
+from pyagent.ui.dialogs.approval import ApprovalScreen
+from pyagent.ui.dialogs.help import HelpScreen
+from pyagent.ui.dialogs.picker import PickerScreen
+from pyagent.ui.dialogs.text import TextScreen
+from pyagent.ui.prompt import Prompt
+from pyagent.ui.transcript import Transcript
+from tests.ui.fake_agent import FakeAgent, launch_options, opened
+from tests.ui.records import Recorder, answer, prompt, text, thinking, tool_ran, tool_result, tool_use
+
+Driver = Pilot[int]
+
+
+class Session:
+    """A running app, its agent, and waiting for what is to become true."""
+
+    def __init__(self, app: PyagentApp, agent: FakeAgent, pilot: Driver) -> None:
+        self.app, self.agent, self.pilot = app, agent, pilot
+        self.recorder = Recorder()
+
+    async def until(self, is_true: Callable[[], object], what: str = "") -> None:
+        for _ in range(200):
+            if is_true():
+                return
+            await self.pilot.pause(0.01)
+        raise AssertionError(f"never came true: {what or is_true}")
+
+    async def emit(self, *emitted: Event) -> None:
+        """Emit events and wait until the screen has taken them in."""
+        marker = self.app.take_count
+        self.agent.emit(*emitted)
+        await self.until(lambda: self.app.take_count > marker, "events taken in")
+
+    async def type(self, words: str, *keys: str) -> None:
+        await self.pilot.press(*("space" if c == " " else "slash" if c == "/" else c for c in words), *keys)
+
+    @property
+    def transcript(self) -> Transcript:
+        return self.app.query_one(Transcript)
+
+    @property
+    def prompt(self) -> Prompt:
+        return self.app.query_one(Prompt)
+
+    @property
+    def busy_words(self) -> str:
+        return self.app.query_one(BusyLine).shown
+
+    def texts(self, kind: BlockKind) -> list[str]:
+        return [block.text for block in self.transcript.blocks if block.kind is kind]
+
+
+@asynccontextmanager
+async def session(
+    home: Path,
+    first: Sequence[Event] = (opened(),),
+    answers: Callable[[Command], Sequence[Event]] | None = None,
+    *,
+    size: tuple[int, int] = (100, 30),
+    invocation: Invocation | None = None,
+) -> AsyncIterator[Session]:
+    agent = FakeAgent(first, answers)
+    invocation = invocation or Invocation(launch_options(home), FrontEnd.SCREEN)
+    app = PyagentApp(invocation, agent, version="1.2.3")
+    async with app.run_test(size=size) as pilot:
+        running = Session(app, agent, pilot)
+        await running.until(lambda: app.handle is not None, "agent started")
+        if first:
+            await running.until(lambda: app.take_count > 0, "first events taken in")
+        yield running
+
+
+async def test_a_typed_prompt_goes_to_the_agent_and_the_line_is_empty_again(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.type("fix it", "enter")
+        await s.until(lambda: s.agent.sent(SubmitPrompt) == [SubmitPrompt("fix it")])
+        assert s.prompt.text == ""
+
+
+async def test_streamed_text_shows_while_it_comes_and_stands_when_committed(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.emit(s.recorder.commit(prompt("hi")), TurnStarted("u0"), RequestStarted("x"), TextDelta("Hel"))
+        assert s.texts(BlockKind.ASSISTANT) == ["Hel"]
+        assert "esc to interrupt" in s.busy_words
+        await s.emit(
+            TextDelta("lo"), s.recorder.commit(answer(text("Hello"))), TurnFinished("end_turn", 1, 1.0, "Hello")
+        )
+        assert s.texts(BlockKind.ASSISTANT) == ["Hello"]
+        assert s.busy_words == ""
+
+
+async def test_escape_interrupts_a_running_turn_and_does_nothing_to_an_idle_one(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.pilot.press("escape")
+        assert s.agent.sent(Interrupt) == []
+        await s.emit(TurnStarted("u0"))
+        await s.pilot.press("escape")
+        assert s.agent.sent(Interrupt) == [Interrupt()]
+
+
+async def test_a_prompt_given_back_stands_above_the_draft(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.type("later")
+        await s.emit(PromptReturned("first"))
+        assert s.prompt.text == "first\nlater"
+
+
+async def test_queued_prompts_are_listed_and_up_takes_the_newest_back(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.emit(TurnStarted("u0"), QueueChanged((("q1", "and then this"),)))
+        assert s.app.query_one(QueuePanel).prompts == ("and then this",)
+        await s.pilot.press("up")
+        assert s.agent.sent(TakeBackQueued) == [TakeBackQueued()]
+
+
+async def test_a_prompt_sent_before_the_session_is_open_is_shown_as_waiting(tmp_path: Path) -> None:
+    async with session(tmp_path, first=()) as s:
+        await s.type("early", "enter")
+        await s.until(lambda: s.app.query_one(QueuePanel).prompts == ("early",))
+        await s.emit(opened())
+        assert s.app.query_one(QueuePanel).prompts == ()
+
+
+def question(request_id: str = "q1", subject: str = "rm -rf build") -> PermissionNeeded:
+    asked = PermissionQuestion(
+        "Bash", "command", subject, reason="not known to be safe", session_rule="Bash(rm -rf build)"
+    )
+    return PermissionNeeded(request_id, "t1", asked)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (("y",), AnswerPermission("q1", "once")),
+        (("2",), AnswerPermission("q1", "session")),
+        (("n",), AnswerPermission("q1", "no")),
+        (("escape",), AnswerPermission("q1", "no")),
+        (("tab", "l", "s", "enter"), AnswerPermission("q1", "no", "ls")),
+    ],
+)
+async def test_a_permission_dialog_answers_with(tmp_path: Path, keys: tuple[str, ...], expected: Command) -> None:
+    async with session(tmp_path) as s:
+        await s.emit(TurnStarted("u0"), question())
+        await s.until(lambda: isinstance(s.app.screen, ApprovalScreen))
+        await s.pilot.press(*keys)
+        await s.until(lambda: s.agent.sent(AnswerPermission) == [expected])
+        await s.until(lambda: len(s.app.screen_stack) == 1)
+
+
+async def test_two_questions_are_asked_one_after_the_other(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.emit(question("q1"), question("q2", "ls"))
+        for request_id in ("q1", "q2"):
+            await s.until(lambda: isinstance(s.app.screen, ApprovalScreen))
+            await s.pilot.press("y")
+            wanted = AnswerPermission(request_id, "once")
+            await s.until(lambda wanted=wanted: wanted in s.agent.commands)  # type: ignore[misc]  # bound early
+
+
+async def test_a_withdrawn_question_closes_its_dialog_without_an_answer(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.emit(question())
+        await s.until(lambda: isinstance(s.app.screen, ApprovalScreen))
+        await s.emit(PermissionSettled("q1", is_allowed=False))
+        await s.until(lambda: len(s.app.screen_stack) == 1)
+        assert s.agent.sent(AnswerPermission) == []
+
+
+async def test_letters_being_typed_do_not_answer_a_dialog_that_opens(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.type("wh")
+        s.agent.emit(question())
+        await s.type("y not")
+        assert s.prompt.text == "why not"
+        await s.until(lambda: isinstance(s.app.screen, ApprovalScreen))
+        assert s.agent.sent(AnswerPermission) == []
+
+
+async def test_commands_of_the_agent_travel_and_unknown_ones_stay(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.type("/compact keep names", "enter")
+        await s.until(lambda: s.agent.sent(RunCommand) == [RunCommand("compact", "keep names")])
+        await s.type("/compcat", "escape", "enter")
+        await s.until(lambda: "/compact" in s.busy_words)
+        assert s.agent.sent(SubmitPrompt) == []
+        assert s.prompt.text == "/compcat"
+
+
+async def test_a_report_opens_a_page_and_a_choice_opens_a_picker(tmp_path: Path) -> None:
+    offered = {
+        "choices": {"command": "model", "current": "b", "items": [{"id": "a", "label": "A"}, {"id": "b", "label": "B"}]}
+    }
+
+    def answers(command: Command) -> Sequence[Event]:
+        if command == RunCommand("context"):
+            return [Report("Context", "84k of 200k")]
+        return [Report("Model", "", offered)] if command == RunCommand("model") else []
+
+    async with session(tmp_path, answers=answers) as s:
+        await s.type("/context", "enter")
+        await s.until(lambda: isinstance(s.app.screen, TextScreen))
+        await s.pilot.press("q")
+        await s.until(lambda: len(s.app.screen_stack) == 1)
+        await s.type("/model", "enter")
+        await s.until(lambda: isinstance(s.app.screen, PickerScreen))
+        await s.pilot.press("up", "enter")
+        await s.until(lambda: RunCommand("model", "a") in s.agent.commands)
+
+
+async def test_question_mark_on_an_empty_line_shows_help(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.pilot.press("question_mark")
+        await s.until(lambda: isinstance(s.app.screen, HelpScreen))
+
+
+async def test_shift_tab_goes_through_the_modes_but_never_into_bypass(tmp_path: Path) -> None:
+    def answers(command: Command) -> Sequence[Event]:
+        from pyagent.events import SettingMoved
+
+        return [SettingMoved("mode", command.argument)] if isinstance(command, RunCommand) else []
+
+    async with session(tmp_path, answers=answers) as s:
+        for expected in ("acceptEdits", "plan", "default"):
+            await s.pilot.press("shift+tab")
+            await s.until(lambda expected=expected: s.app.status.mode == expected)  # type: ignore[misc]  # bound early
+
+
+async def test_ctrl_c_empties_the_line_then_stops_the_turn_then_leaves(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.emit(TurnStarted("u0"))
+        await s.type("draft")
+        await s.pilot.press("ctrl+c")
+        assert s.prompt.text == ""
+        assert s.agent.sent(Interrupt) == []
+        await s.pilot.press("ctrl+c")
+        assert s.agent.sent(Interrupt) == [Interrupt()]
+        await s.pilot.press("ctrl+c")
+        await s.until(lambda: s.agent.sent(Shutdown))
+        assert s.app.return_code == 0
+
+
+async def test_ctrl_d_twice_leaves_from_an_empty_line_only(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.type("a")
+        await s.pilot.press("ctrl+d", "ctrl+d")
+        assert s.agent.sent(Shutdown) == []
+        await s.pilot.press("backspace", "ctrl+d", "ctrl+d")
+        await s.until(lambda: s.agent.sent(Shutdown))
+
+
+async def test_keys_typed_before_the_first_paint_are_not_lost(tmp_path: Path) -> None:
+    agent = FakeAgent([opened()])
+    app = PyagentApp(Invocation(launch_options(tmp_path), FrontEnd.SCREEN), agent)
+    async with app.run_test() as pilot:
+        await pilot.press("a", "b")
+        await pilot.pause()
+        assert app.query_one(Prompt).text == "ab"
+
+
+async def test_a_resumed_session_shows_its_conversation_at_once_and_follows_its_end(tmp_path: Path) -> None:
+    r = Recorder()
+    records = [
+        r.record(prompt("one")),
+        r.record(answer(thinking("hm"), text("1"), tool_use("t1", "Bash", command="ls"))),
+        r.record(tool_result("t1", "a\nb")),
+        r.record(tool_ran("t1", "ls")),
+        r.record(UserEntry((TextBlock("sum"),), origin="summary"), tx="t"),
+        r.record(Boundary((), "auto", "full", 9_000, 1_000, 4, summary_uuid="u4"), tx="t"),
+        r.record(TurnEnded("end_turn")),
+    ]
+    replay = [RecordCommitted(record, is_replay=True) for record in records]
+    async with session(tmp_path, first=(opened(is_resumed=True), *replay, ReplayFinished())) as s:
+        kinds = [block.kind for block in s.transcript.blocks]
+        assert [kind.value for kind in kinds] == ["banner", "user", "thinking", "assistant", "tool", "boundary"]
+        assert s.transcript.follow
+
+
+async def test_ctrl_o_unfolds_everything_and_folds_it_again(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        r = s.recorder
+        await s.emit(
+            r.commit(answer(thinking("hm"), tool_use("t1", "Bash", command="ls"))), r.commit(tool_result("t1", "a\nb"))
+        )
+        foldable = [block for block in s.transcript.blocks if block.is_foldable]
+        assert all(block.is_collapsed for block in foldable)
+        await s.pilot.press("ctrl+o")
+        assert not any(s.transcript.block(block.id).is_collapsed for block in foldable)
+        await s.pilot.press("ctrl+o")
+        assert all(s.transcript.block(block.id).is_collapsed for block in foldable)
+
+
+async def test_a_session_that_cannot_open_ends_the_program_with_its_reason(tmp_path: Path) -> None:
+    from pyagent.events import ConversationClosed
+
+    async with session(tmp_path, first=(TurnFailed("SessionError", "No such session.", "See --resume."),)) as s:
+        s.agent.emit(ConversationClosed(""))
+        await s.until(lambda: s.app.return_code == 1)
+        assert s.app.failure == "No such session. See --resume."
+
+
+async def test_a_first_prompt_from_the_command_line_is_sent(tmp_path: Path) -> None:
+    invocation = Invocation(launch_options(tmp_path, prompt="explain this"), FrontEnd.SCREEN)
+    async with session(tmp_path, invocation=invocation) as s:
+        assert s.agent.sent(SubmitPrompt) == [SubmitPrompt("explain this")]
+
+
+async def test_outside_text_with_markup_is_shown_as_it_is(tmp_path: Path) -> None:
+    words = "x[i] = y[j] [/foo] [@click=app.quit]hi[/]"
+    async with session(tmp_path, size=(60, 15)) as s:
+        await s.emit(s.recorder.commit(prompt(words)), TurnFailed("X", words, words), question(subject=words))
+        await s.until(lambda: isinstance(s.app.screen, ApprovalScreen))
+        assert s.texts(BlockKind.USER) == [words]
