@@ -37,7 +37,8 @@ def fuzzy_match(query: str, text: str) -> FuzzyMatch | None:
         if found is None:
             return None
         positions = found
-    score = _EXACT_PREFIX if haystack.startswith(needle) or haystack.startswith(needle, name_start) else 0
+    score = _EXACT_PREFIX if needle == haystack else 0
+    score += _EXACT_PREFIX if haystack.startswith(needle) or haystack.startswith(needle, name_start) else 0
     previous = -2
     for position in positions:
         if position == previous + 1:

@@ -65,7 +65,7 @@ class Prompt(TextArea):
     ]
 
     class Submitted(Message):
-        """The user sent this text; chips are expanded in `text`, kept in `shown`."""
+        """The user sent this text; chips are expanded in `text`, kept in `shown`. Blanks at its end are cut."""
 
         def __init__(self, text: str, shown: str) -> None:
             super().__init__()
@@ -133,11 +133,11 @@ class Prompt(TextArea):
         """Send the text."""
         self._release_enter()
         shown = self.text
-        text = self._pastes.expand(shown)
-        if not text.strip():
+        text = self._pastes.expand(shown).rstrip()
+        if not text:
             return
         self._close_menu()
-        self._past.add(shown if text == shown else text)
+        self._past.add(text)
         self.load_text("")
         self._pastes = Pastes()
         self.post_message(self.Submitted(text, shown))
@@ -167,7 +167,8 @@ class Prompt(TextArea):
             return self.action_external_editor
         if key == "ctrl+x" and self.selection.is_empty:
             return self._begin_ctrl_x
-        if self._menu is not None and self._menu.is_open and not self._burst.is_burst:
+        is_burst_enter = key == "enter" and self._burst.is_burst
+        if self._menu is not None and self._menu.is_open and not is_burst_enter:
             menu_handler = self._menu_handler(key)
             if menu_handler is not None:
                 return menu_handler
@@ -201,7 +202,15 @@ class Prompt(TextArea):
         elif self._burst.is_multiline:
             self.action_newline()
         elif self._burst.is_burst:
-            self._held_enter = self.set_timer(BURST_SETTLE_S, self.action_submit)
+            self._held_enter = self.set_timer(BURST_SETTLE_S, self._settle_enter)
+        else:
+            self.action_submit()
+
+    def _settle_enter(self) -> None:
+        """No key followed the Enter at the end of a burst: it was meant as one."""
+        self._release_enter()
+        if self._menu is not None and self._menu.is_open:
+            self._accept_or_send()
         else:
             self.action_submit()
 
@@ -212,7 +221,7 @@ class Prompt(TextArea):
             self._burst.newline()
             self.action_newline()
         else:
-            self.action_submit()
+            self._settle_enter()
 
     def _release_enter(self) -> None:
         if self._held_enter is not None:

@@ -33,7 +33,6 @@ from pyagent.events import (
     Shutdown,
     SubmitPrompt,
     TakeBackQueued,
-
     TurnFailed,
     TurnFinished,
 )
@@ -204,9 +203,7 @@ async def stage(script: Sequence[Step], *tools: FakeTool) -> AsyncIterator[Stage
     def context_for(use_id: str, report: Callable[[str], None]) -> ToolContext:
         return ToolContext(use_id, Path("/"), (Path("/"),), state, Path("/none"), len, report, None)  # type: ignore[arg-type]  # no shell
 
-    runner = ToolRunner(
-        by_name, journal=journal, emit=events.append, gatekeeper=gatekeeper, context_for=context_for
-    )
+    runner = ToolRunner(by_name, journal=journal, emit=events.append, gatekeeper=gatekeeper, context_for=context_for)
     closed: list[bool] = []
 
     async def nothing() -> None:
@@ -546,9 +543,7 @@ async def test_any_interleaving_leaves_a_valid_log_and_loses_no_prompt(actions: 
                 case "interrupt":
                     s.conversation.send(Interrupt())
                 case "allow" | "deny" if open_questions:
-                    s.conversation.send(
-                        AnswerPermission(open_questions[-1], "once" if action == "allow" else "no")
-                    )
+                    s.conversation.send(AnswerPermission(open_questions[-1], "once" if action == "allow" else "no"))
                 case "take_back":
                     s.conversation.send(TakeBackQueued())
                 case "command":
