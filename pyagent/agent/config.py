@@ -1,0 +1,347 @@
+"""The settings of a run: files from broad to narrow, then `--settings`, the environment and the command line."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pyagent.agent.wire.catalogue import EFFORTS
+from pyagent.errors import UsageError
+from pyagent.launch import LaunchOptions
+from pyagent.settings import MIN_WINDOW_TOKENS, PERMISSION_MODES, Gates, Settings, with_environment, with_value
+
+MAX_SETTINGS_BYTES = 1_000_000
+"""Nobody writes that much by hand: a larger file is something else under that name."""
+
+MAX_GAP_MINUTES = 100_000
+"""About ten weeks: longer than any cache lives and any session pauses."""
+
+Source: TypeAlias = Literal["user", "project", "local", "flag"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    settings: Settings
+    problems: tuple[str, ...] = ()
+    """One sentence for each value or file that was ignored. Values are not quoted: they may be secrets."""
+
+
+def load_settings(options: LaunchOptions, *, is_trusted: bool) -> LoadedSettings:
+    """Everything a user set, the narrower over the broader; lists are joined.
+
+    What widens the agent's reach (allow rules, further folders, environment, mode) counts in a project's files only
+    if the folder is trusted. Deny and ask rules always count.
+
+    Raises:
+        UsageError: the file or text given with `--settings` can't be used: running on without what it forbids
+            would be worse than not running.
+    """
+    merge = _Merge(options, is_trusted)
+    for source, path in settings_files(options):
+        merge.add_file(source, path)
+    if options.settings_json.strip():
+        merge.add("--settings", _from_flag(options), "flag")
+    merge.add_environment()
+    merge.add_flags()
+    return LoadedSettings(merge.settings, tuple(merge.problems))
+
+
+def settings_files(options: LaunchOptions) -> tuple[tuple[Source, Path], ...]:
+    """The settings files that count in this run, broad to narrow, whether they exist or not."""
+    user_home = Path(options.environ.get("HOME") or os.path.expanduser("~"))
+    claude = Path(options.environ.get("CLAUDE_CONFIG_DIR") or user_home / ".claude")
+    files: list[tuple[Source, Path]] = [
+        ("user", claude / "settings.json"),
+        ("user", options.home / "settings.json"),
+        ("project", options.cwd / ".claude" / "settings.json"),
+        ("project", options.cwd / ".pyagent" / "settings.json"),
+        ("local", options.cwd / ".claude" / "settings.local.json"),
+        ("local", options.cwd / ".pyagent" / "settings.local.json"),
+    ]
+    chosen: dict[str, tuple[Source, Path]] = {}
+    for source, path in files:
+        if source in options.setting_sources:
+            # In the home folder a user's file is the project's as well; it counts once, as the user's own.
+            chosen.setdefault(os.path.realpath(path), (source, path))
+    return tuple(chosen.values())
+
+
+def _from_flag(options: LaunchOptions) -> dict[str, Any]:
+    text, name = options.settings_json.strip(), "--settings"
+    if not text.startswith("{"):
+        path = options.cwd / Path(text).expanduser()
+        name = str(path)
+        try:
+            text = _read(path)
+        except _UnusableError as error:
+            raise UsageError(
+                f"--settings {path} can't be used: {error}.", hint="Give a JSON file or object."
+            ) from error
+    try:
+        return _parse(text)
+    except _UnusableError as error:
+        raise UsageError(f"{name} can't be used: {error}.", hint="Give a JSON file or object.") from error
+
+
+class _UnusableError(Exception):
+    """A file that is no settings file; the text says why, as the end of a sentence."""
+
+
+def _read(path: Path) -> str:
+    try:
+        # Looked at first: opening a pipe would wait for a writer.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise _UnusableError("it is not a file")
+        with open(path, "rb") as file:
+            data = file.read(MAX_SETTINGS_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise _UnusableError((error.strerror if isinstance(error, OSError) else None) or str(error)) from error
+    if len(data) > MAX_SETTINGS_BYTES:
+        raise _UnusableError(f"it is larger than {MAX_SETTINGS_BYTES:,} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _UnusableError("it is not UTF-8 text") from None
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text) if text.strip() else {}
+    except json.JSONDecodeError as error:
+        raise _UnusableError(f"invalid JSON in line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise _UnusableError(f"invalid JSON: {type(error).__name__}") from None
+    if not isinstance(value, dict):
+        raise _UnusableError("it does not hold a JSON object")
+    return value
+
+
+Check: TypeAlias = Callable[[Any], Any]
+"""Turns a JSON value into the setting's. Raises ValueError with what to use instead."""
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("use text in quotes")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("use true or false")
+    return value
+
+
+def _is_on(value: Any) -> bool:
+    return not _flag(value)
+
+
+def _whole(minimum: int) -> Check:
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            raise ValueError(f"use a whole number from {minimum:,} up")
+        return value
+
+    return check
+
+
+def _number(minimum: float, maximum: float) -> Check:
+    def check(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
+            raise ValueError(f"use a number from {minimum:,g} to {maximum:,g}")
+        return float(value)
+
+    return check
+
+
+def _window(value: Any) -> int | None:
+    return None if value == "auto" else int(_whole(MIN_WINDOW_TOKENS)(value))
+
+
+def _mode(value: Any) -> str:
+    mode = "default" if value == "manual" else value
+    if mode not in PERMISSION_MODES:
+        raise ValueError(f"use one of {', '.join(PERMISSION_MODES)}")
+    return str(mode)
+
+
+def _effort(value: Any) -> str:
+    if value not in ("", "off", *EFFORTS):
+        raise ValueError(f"use off, {', '.join(EFFORTS)}")
+    return str(value)
+
+
+def _models(value: Any) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else _texts(value)
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError("use a list of texts")
+    return tuple(value)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("use an object in braces")
+    return value
+
+
+_SCALARS: Mapping[str, tuple[str, Check]] = {
+    "model": ("model", _text),
+    "fallbackModel": ("fallback_models", _models),
+    "effortLevel": ("effort", _effort),
+    "theme": ("theme", _text),
+    "autoCompactEnabled": ("compaction.is_auto_disabled", _is_on),
+    "autoCompactWindow": ("compaction.window_tokens", _window),
+    "permissions.defaultMode": ("permission_mode", _mode),
+    "compaction.isDisabled": ("compaction.is_disabled", _flag),
+    "compaction.isAutoDisabled": ("compaction.is_auto_disabled", _flag),
+    "compaction.windowTokens": ("compaction.window_tokens", _whole(MIN_WINDOW_TOKENS)),
+    "compaction.triggerPercent": ("compaction.trigger_percent", _number(1, 100)),
+    "compaction.blockingTokens": ("compaction.blocking_tokens", _whole(1)),
+    "compaction.warningBufferTokens": ("compaction.warning_buffer_tokens", _whole(0)),
+    "compaction.errorBufferTokens": ("compaction.error_buffer_tokens", _whole(0)),
+    "compaction.gapMinutes": ("compaction.gap_minutes", _number(1, MAX_GAP_MINUTES)),
+    "compaction.keepRecent": ("compaction.keep_recent", _whole(1)),
+    "compaction.apiTriggerTokens": ("compaction.api_trigger_tokens", _whole(1)),
+    "compaction.apiTargetTokens": ("compaction.api_target_tokens", _whole(1)),
+}
+"""JSON key → (setting, check). The narrowest file wins."""
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+_GATES: Mapping[str, tuple[str, Check]] = {
+    f"gates.{_camel(gate.name)}": (f"compaction.gates.{gate.name}", _flag) for gate in fields(Gates)
+}
+
+_LISTS: Mapping[str, str] = {
+    "permissions.deny": "deny_rules",
+    "permissions.ask": "ask_rules",
+    "permissions.allow": "allow_rules",
+    "permissions.additionalDirectories": "additional_dirs",
+    "bashAllowedSecrets": "bash_allowed_secrets",
+}
+"""JSON key → setting. All files' items count."""
+
+_NEEDS_TRUST = frozenset(
+    {"permissions.allow", "permissions.additionalDirectories", "permissions.defaultMode", "bashAllowedSecrets", "env"}
+)
+"""What a repository must not be able to give itself."""
+
+_SECTIONS = ("permissions", "compaction", "gates")
+_OWN_SECTIONS = ("compaction", "gates")
+"""Only pyagent reads these, so a key in them that it doesn't know is a mistake."""
+
+
+class _Merge:
+    """Settings being put together, and what was wrong on the way."""
+
+    def __init__(self, options: LaunchOptions, is_trusted: bool) -> None:
+        self.settings = Settings()
+        self.problems: list[str] = []
+        self._options = options
+        self._is_trusted = is_trusted
+        self._env: dict[str, str] = {}
+
+    def add_file(self, source: Source, path: Path) -> None:
+        if not os.path.lexists(path):
+            return
+        try:
+            content = _parse(_read(path))
+        except _UnusableError as error:
+            self.problems.append(f"{path} is ignored: {error}.")
+            return
+        self.add(str(path), content, source)
+
+    def add(self, name: str, content: Mapping[str, Any], source: Source) -> None:
+        may_widen = self._is_trusted or source in ("user", "flag")
+        untrusted: list[str] = []
+        for key, value in self._flattened(name, content):
+            if key in _NEEDS_TRUST and not may_widen:
+                untrusted.append(key)
+                continue
+            try:
+                self._set(name, key, value)
+            except ValueError as error:
+                self.problems.append(f"{name}: {key} is ignored: {error}.")
+        if untrusted:
+            self.problems.append(f"{name}: {', '.join(untrusted)} will count once this folder is trusted.")
+
+    def add_environment(self) -> None:
+        """First what the files set for it, then the real one: it was set for this run."""
+        self.settings = with_value(self.settings, "env", self._env)
+        for environ in (self._env, self._options.environ):
+            self.settings, problems = with_environment(self.settings, environ)
+            self.problems += problems
+
+    def add_flags(self) -> None:
+        options = self._options
+        for path, value in (
+            ("model", options.model),
+            ("fallback_models", options.fallback_models),
+            ("permission_mode", options.permission_mode),
+        ):
+            if value:
+                self.settings = with_value(self.settings, path, value)
+        self._extend("allow_rules", options.allowed_tools)
+        self._extend("deny_rules", options.disallowed_tools)
+        self._extend("additional_dirs", tuple(self._absolute(str(folder)) for folder in options.add_dirs))
+
+    def _flattened(self, name: str, content: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """The keys with their section in front: `permissions.allow`."""
+        flat: list[tuple[str, Any]] = []
+        for key, value in content.items():
+            if key not in _SECTIONS:
+                flat.append((key, value))
+            elif isinstance(value, dict):
+                flat += [(f"{key}.{inner}", inner_value) for inner, inner_value in value.items()]
+            else:
+                self.problems.append(f"{name}: {key} is ignored: use an object in braces.")
+        return flat
+
+    def _set(self, name: str, key: str, value: Any) -> None:
+        if key in _LISTS:
+            items = _texts(value)
+            if key == "permissions.additionalDirectories":
+                items = tuple(map(self._absolute, items))
+            self._extend(_LISTS[key], items)
+        elif key == "env":
+            self._add_env(name, _object(value))
+        elif known := _SCALARS.get(key) or _GATES.get(key):
+            path, check = known
+            self.settings = with_value(self.settings, path, check(value))
+        elif key.partition(".")[0] in _OWN_SECTIONS:
+            near = difflib.get_close_matches(key, (*_SCALARS, *_GATES), n=1)
+            raise ValueError("there is no such setting" + (f"; the nearest is {near[0]}" if near else ""))
+
+    def _add_env(self, name: str, values: Mapping[str, Any]) -> None:
+        for variable, value in values.items():
+            if not variable or "=" in variable or "\0" in variable:
+                self.problems.append(f"{name}: env holds a name that no variable can have.")
+            elif isinstance(value, bool):
+                self._env[variable] = "1" if value else "0"
+            elif isinstance(value, str | int | float) and "\0" not in str(value):
+                self._env[variable] = str(value)
+            else:
+                self.problems.append(f"{name}: env.{variable} is ignored: use text in quotes.")
+
+    def _extend(self, path: str, items: tuple[str, ...]) -> None:
+        joined = tuple(dict.fromkeys((*getattr(self.settings, path), *items)))
+        self.settings = with_value(self.settings, path, joined)
+
+    def _absolute(self, folder: str) -> str:
+        home = self._options.environ.get("HOME") or os.path.expanduser("~")
+        expanded = home + folder[1:] if folder == "~" or folder.startswith("~/") else folder
+        return os.path.normpath(self._options.cwd / expanded)
