@@ -120,6 +120,17 @@ def _stand_in(plan: CompactionPlan, sizer: Sizer) -> str:
     return sizer.head("word " * plan.summary_target_tokens * 2, plan.summary_target_tokens)
 
 
+def largest_contributors(ctx: PipelineContext, sizer: Sizer, count: int = 3) -> tuple[str, ...]:
+    """What takes the most room in the context, in words, largest first."""
+    parts: list[tuple[int, str]] = [(ctx.overhead_tokens, "system prompt and tools")]
+    for item in ctx.view.items:
+        entry = item.record.payload
+        name = getattr(entry, "label", "") or getattr(entry, "origin", "") or "a response"
+        parts.append((sizer.item(ctx.view, item), name.replace("_", " ")))
+    parts.sort(key=lambda part: -part[0])
+    return tuple(f"{name} ({tokens:,} tokens)" for tokens, name in parts[:count])
+
+
 @dataclass(frozen=True, slots=True)
 class NotMade:
     reason: str

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from pyagent.compaction.cached_state import CachedEdits
 from pyagent.compaction.count import ContextCounter, ModelFamily, family_of
 from pyagent.compaction.ports import History, Ports
 from pyagent.compaction.thresholds import Thresholds, thresholds_for
@@ -42,6 +43,8 @@ class PipelineContext:
     """System prompt and tools, in the model's tokens."""
     tracking: AutoCompactTracking
     ports: Ports
+    cached_edits: CachedEdits | None = None
+    """What the server was told to drop so far; None where the provider takes no such instruction."""
     transcript_path: str = ""
     """Where the whole conversation can be read; named in the summary."""
 

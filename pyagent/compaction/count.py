@@ -103,7 +103,7 @@ class Estimate:
     def tokens(self, factor: float) -> int:
         """In the model's tokens; an addition is rounded up with caution, a reduction is not exaggerated."""
         caution = CAUTION_FACTOR if self.text > 0 else 1.0
-        return math.ceil(self.text * factor * caution) + self.fixed
+        return math.ceil(round(self.text * factor * caution, 6)) + self.fixed
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class TokenLedger:
     def item(self, view: View, item: ViewItem) -> Estimate:
         """One item as it stands in this view. Thinking from before the last change of history is not sent again."""
         self._notice_encoding()
-        sends_thinking = item.record.seq > view.epoch
+        sends_thinking = item.record.seq > view.epoch or not _has_thinking(item)
         key = (*item.key, sends_thinking)
         known = self._items.get(key)
         # A view that was only tried out may have used the sequence number another op was then written with.
@@ -203,6 +203,13 @@ class TokenLedger:
                 return Estimate()
             case _:
                 return Estimate(self.text(_dump(block.raw)))
+
+
+def _has_thinking(item: ViewItem) -> bool:
+    entry = item.record.payload
+    return isinstance(entry, AssistantEntry) and any(
+        raw.get("type") in ("thinking", "redacted_thinking") for raw in entry.content
+    )
 
 
 def _dump(value: JsonObject) -> str:

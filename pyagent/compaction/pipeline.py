@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 
 from pyagent.compaction import compactor, edits, reactive
 from pyagent.compaction.auto import AutoDecision, should_auto_compact
+from pyagent.compaction.cached import freed_by, queue_edits
+from pyagent.compaction.cached_state import CachedEdits
+from pyagent.compaction.cleanup import is_main_thread
 from pyagent.compaction.compactor import Preview
 from pyagent.compaction.context import PipelineContext, Sizer
 from pyagent.compaction.count import Calibration, ContextCount, ContextCounter, Tokenizer
-from pyagent.compaction.outcome import Applied, Compacted, Declined, LayerOutcome, NewRecord
+from pyagent.compaction.outcome import Applied, Compacted, Declined, EditsQueued, LayerOutcome, NewRecord
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import PyagentError
 from pyagent.log import TrackingSaved
@@ -34,6 +37,8 @@ class PipelineResult:
     """Everything to write, in order, the changed tracking included."""
     count: ContextCount
     """Of the view as the pass found it."""
+    cached_edits: CachedEdits | None = None
+    """What the next request tells the server to drop; replaces the context's."""
     notices: tuple[str, ...] = ()
     """Lines for the person."""
 
@@ -79,7 +84,8 @@ class Pipeline:
             if isinstance(outcome, Applied):
                 tracking = replace(tracking, anchor=self.counter.anchor_state(ctx.view) or tracking.anchor)
                 view = edits.applied_to(view, outcome)
-        now = replace(ctx, view=view, tracking=tracking)
+        cached = self._cached_edits(ctx, outcomes)
+        now = replace(ctx, view=view, tracking=tracking, cached_edits=cached)
         decision = self._auto_decision(now)
         notices: tuple[str, ...] = ()
         if decision.should_compact:
@@ -89,8 +95,9 @@ class Pipeline:
         else:
             outcomes.append(("auto_compact", Declined(decision.reason)))
             if decision.is_worth_telling and not tracking.is_told:
-                notices, tracking = (decision.reason,), tracking.told()
-        return self._result(ctx, outcomes, tracking, count, notices)
+                largest = ", ".join(compactor.largest_contributors(now, self._sizer(ctx)))
+                notices, tracking = (f"Not compacting: {decision.reason}. Largest parts: {largest}.",), tracking.told()
+        return self._result(now, outcomes, tracking, count, notices, before=ctx.tracking)
 
     async def compact(self, ctx: PipelineContext, instructions: str = "", *, upto: int | None = None) -> PipelineResult:
         """`/compact`: always tried, whatever the breakers say. `upto` limits it to the items before that position."""
@@ -114,6 +121,23 @@ class Pipeline:
         """Tokens the context would hold if the last compaction were undone."""
         return self.counter.estimate(view_before, ctx.overhead_tokens, ctx.model.family)
 
+    def _cached_edits(self, ctx: PipelineContext, outcomes: list[tuple[str, LayerOutcome]]) -> CachedEdits | None:
+        """The layer's other half: where no local clearing is due, the server may drop old results from its cache."""
+        edits_so_far = ctx.cached_edits
+        is_due = ctx.settings.gates.cached_microcompact and not ctx.settings.is_disabled
+        if edits_so_far is None or not is_due or not is_main_thread(ctx.query_source):
+            return edits_so_far
+        if any(isinstance(outcome, Applied) for _, outcome in outcomes):
+            return edits_so_far
+        queued = queue_edits(ctx.view, edits_so_far, self._sizer(ctx))
+        if isinstance(queued, str) or queued.pending is None:
+            outcomes.append(("cached_microcompact", Declined(str(queued))))
+            return edits_so_far
+        freed = freed_by(ctx.view, CachedEdits(pending=queued.pending), self._sizer(ctx))
+        facts = EditsQueued(queued.pending.tool_use_ids, freed)
+        outcomes.append(("cached_microcompact", Applied((), facts)))
+        return queued
+
     def _sizer(self, ctx: PipelineContext) -> Sizer:
         return Sizer(self.counter, ctx.model.family)
 
@@ -135,12 +159,17 @@ class Pipeline:
         tracking: AutoCompactTracking,
         count: ContextCount,
         notices: tuple[str, ...] = (),
+        *,
+        before: AutoCompactTracking | None = None,
     ) -> PipelineResult:
         records = [record for _, outcome in outcomes for record in outcome.records]
-        if tracking != ctx.tracking or records:
+        if tracking != (before or ctx.tracking) or records:
             tracking = replace(tracking, calibration=self.counter.calibration.to_json())
             records.append(NewRecord(ctx.ports.new_uuid(), TrackingSaved(tracking.to_json())))
-        return PipelineResult(tuple(outcomes), tracking, tuple(records), count, notices)
+        # A boundary or an edit of history leaves nothing for the server to drop.
+        is_edited = any(isinstance(outcome, Applied) and outcome.records for _, outcome in outcomes)
+        cached = CachedEdits() if is_edited and ctx.cached_edits is not None else ctx.cached_edits
+        return PipelineResult(tuple(outcomes), tracking, tuple(records), count, cached, notices)
 
 
 def _circuit_notice(tracking: AutoCompactTracking) -> tuple[AutoCompactTracking, tuple[str, ...]]:

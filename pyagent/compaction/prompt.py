@@ -82,6 +82,7 @@ def parse_summary(answer: SummaryAnswer) -> str | Unusable:
     closed = _SUMMARY.findall(text)
     if closed and closed[-1].strip():
         return str(closed[-1]).strip()
+    text = _SUMMARY.sub("", text).strip()
     if any(isinstance(block, ToolUseBlock) for block in blocks):
         return Unusable("tool_call")
     if answer.stop_reason == "max_tokens":

@@ -26,6 +26,8 @@ class Round:
 def api_rounds(view: View) -> tuple[Round, ...]:
     """The view's rounds, in order, without gaps."""
     items = view.items
+    if not items:
+        return ()
     inside = _positions_inside_a_pair(view)
     starts: list[int] = []
     has_response = False

@@ -60,8 +60,8 @@ class Thresholds:
         )
         if self.trigger_percent is not None:
             text += f"; lowered to {self.trigger_percent:g} % of effective = {self.trigger:,}"
-        text += f" ({self.trigger / self.window:.1%} of the window)"
-        return text.replace("%)", " %)") + ("" if self.is_auto_on else "; automatic compaction is off")
+        text += f" ({100 * self.trigger / self.window:.1f} % of the window)"
+        return text + ("" if self.is_auto_on else "; automatic compaction is off")
 
 
 @dataclass(frozen=True, slots=True)

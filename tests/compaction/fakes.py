@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from pyagent.compaction.cached_state import CachedEdits
 from pyagent.compaction.context import ModelLimits, PipelineContext
 from pyagent.compaction.outcome import NewRecord, Trigger
 from pyagent.compaction.pipeline import Pipeline, PipelineResult
@@ -109,6 +110,7 @@ class Bench:
     tracking: AutoCompactTracking = field(default_factory=AutoCompactTracking)
     events: list[Event] = field(default_factory=list)
     pipeline: Pipeline = field(default_factory=lambda: Pipeline(WordTokenizer()))
+    cached_edits: CachedEdits | None = None
     ids: int = 0
 
     def new_uuid(self) -> str:
@@ -133,6 +135,7 @@ class Bench:
             overhead_tokens=self.overhead_tokens,
             tracking=self.tracking,
             ports=Ports(self.summarizer, self.sources, self.hooks, self.notes, self.new_uuid, self.clock, self.emit),
+            cached_edits=self.cached_edits,
             transcript_path="/sessions/this.jsonl",
         )
 
