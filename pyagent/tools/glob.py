@@ -6,6 +6,7 @@ import asyncio
 import heapq
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import Field
@@ -36,6 +37,9 @@ class GlobTool:
     is_read_only = True
     is_compactable = True
     result_cap_chars = 40_000
+
+    def __init__(self, find_ripgrep: Callable[[], str | None] = ripgrep_path) -> None:
+        self._find_ripgrep = find_ripgrep
 
     @property
     def description(self) -> str:
@@ -69,10 +73,10 @@ class GlobTool:
                 "No files found: a link leads out of the folder searched.", display={"summary": "0 files"}
             )
         try:
-            found, is_cut = await _matching(pattern, base, TIMEOUT_S, is_ignored_shown=False)
+            found, is_cut = await self._matching(pattern, base, TIMEOUT_S, is_ignored_shown=False)
             ignored: list[str] = []
             if not found and not is_cut:
-                ignored, _ = await _matching(pattern, base, IGNORED_TIMEOUT_S, is_ignored_shown=True)
+                ignored, _ = await self._matching(pattern, base, IGNORED_TIMEOUT_S, is_ignored_shown=True)
         except OSError as error:
             return ToolResult.error(f"The search could not be run: {error.strerror or error}.")
         return await self._result(found, is_cut, ignored, base, context)
@@ -98,6 +102,29 @@ class GlobTool:
         text = "\n".join([*lines, *(f"[{note}]" for note in notes)])
         return ToolResult.of(text, display={"summary": f"{len(found):,} files", "lines": len(lines)})
 
+    async def _matching(
+        self, pattern: GlobPattern, base: Path, timeout_s: float, *, is_ignored_shown: bool
+    ) -> tuple[list[str], bool]:
+        """Names below `base` that match, and whether the search was cut short."""
+        prefix = pattern.fixed_folder + "/" if pattern.fixed_folder else ""
+        is_hidden_shown = pattern.names_hidden
+        program = self._find_ripgrep()
+        if program is None:
+            files, is_cut = await walk_files(base, is_hidden_shown, is_ignored_shown, timeout_s)
+        else:
+            arguments = ["--files", "--null", "--no-require-git", "--glob=!.git"]
+            arguments += ["--hidden"] if is_hidden_shown else []
+            arguments += ["--no-ignore"] if is_ignored_shown else []
+            if pattern.depth is not None:
+                arguments.append(f"--max-depth={pattern.depth - prefix.count('/')}")
+            run = await run_ripgrep(
+                program, arguments, cwd=base, timeout_s=timeout_s, max_bytes=MAX_LISTING_BYTES, separator=b"\0"
+            )
+            if run.error:
+                raise OSError(run.error)
+            files, is_cut = [os.fsdecode(name) for name in run.output.split(b"\0") if name], run.is_cut
+        return await asyncio.to_thread(lambda: [name for name in files if pattern.matches(prefix + name)]), is_cut
+
 
 def _root_and_pattern(tool_input: GlobInput, context: ToolContext) -> tuple[Path, str]:
     """An absolute pattern brings its own root."""
@@ -109,30 +136,6 @@ def _root_and_pattern(tool_input: GlobInput, context: ToolContext) -> tuple[Path
     while pattern.startswith("../"):
         root, pattern = root.parent, pattern[3:]
     return root, pattern
-
-
-async def _matching(
-    pattern: GlobPattern, base: Path, timeout_s: float, *, is_ignored_shown: bool
-) -> tuple[list[str], bool]:
-    """Names below `base` that match, and whether the search was cut short."""
-    prefix = pattern.fixed_folder + "/" if pattern.fixed_folder else ""
-    is_hidden_shown = pattern.names_hidden
-    program = ripgrep_path()
-    if program is None:
-        files, is_cut = await walk_files(base, is_hidden_shown, is_ignored_shown, timeout_s)
-    else:
-        arguments = ["--files", "--null", "--no-require-git", "--glob=!.git"]
-        arguments += ["--hidden"] if is_hidden_shown else []
-        arguments += ["--no-ignore"] if is_ignored_shown else []
-        if pattern.depth is not None:
-            arguments.append(f"--max-depth={pattern.depth - prefix.count('/')}")
-        run = await run_ripgrep(
-            program, arguments, cwd=base, timeout_s=timeout_s, max_bytes=MAX_LISTING_BYTES, separator=b"\0"
-        )
-        if run.error:
-            raise OSError(run.error)
-        files, is_cut = [os.fsdecode(name) for name in run.output.split(b"\0") if name], run.is_cut
-    return await asyncio.to_thread(lambda: [name for name in files if pattern.matches(prefix + name)]), is_cut
 
 
 def newest_first(base: Path, names: list[str], count: int | None = None) -> list[str]:

@@ -227,36 +227,39 @@ def _globs(tool_input: GrepInput) -> list[str]:
     return [part for part in re.split(r"\s+|,(?![^{]*\})", text) if part]
 
 
+_COUNT = re.compile(rb"([^\0]+)\0(\d+)\n")
+_NUMBERED = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
+
+
 def _counts(output: bytes) -> dict[str, int]:
-    pairs = (line.rpartition(b"\0") for line in output.split(b"\n") if b"\0" in line)
-    return {os.fsdecode(name).removeprefix("./"): int(count) for name, _, count in pairs if count.isdigit()}
-
-
-_CONTENT_LINE = re.compile(rb"([^\0]+)\0(\d+)([:-])(.*)", re.DOTALL)
+    return {os.fsdecode(name).removeprefix("./"): int(count) for name, count in _COUNT.findall(output)}
 
 
 def _content_lines(output: bytes, base: Path, cwd: Path, tool_input: GrepInput) -> tuple[list[str], int]:
-    """Lines for the model, files in order of their path; and how many of them are matches."""
+    """Lines for the model, files in order of their path; and how many of them are matches.
+
+    A path ends at its NUL and begins with the last `./` that begins a line, so it may hold newlines itself.
+    """
     blocks: dict[bytes, list[str]] = {}
-    names: dict[bytes, str] = {}
-    last: bytes | None = None
-    has_gap = False
-    total = 0
-    for raw in output.split(b"\n"):
-        match = _CONTENT_LINE.match(raw)
+    total, position = 0, 0
+    previous = b""
+    while (nul := output.find(b"\0", position)) >= 0:
+        start = max(position, output.rfind(b"\n./", position, nul) + 1)
+        end = output.find(b"\n", nul)
+        end = len(output) if end < 0 else end
+        name, is_after_gap = output[start:nul], output[position:start] == b"--\n"
+        position = end + 1
+        match = _NUMBERED.fullmatch(output, nul + 1, end)
         if match is None:
-            has_gap = has_gap or raw == b"--"
             continue
-        name, number, sign, content = match.groups()
-        if name not in blocks:
-            blocks[name] = []
-            names[name] = short_path(base / os.fsdecode(name), cwd)
-        elif has_gap and name == last:
-            blocks[name].append("--")
-        has_gap, last = False, name
+        number, sign, content = match.groups()
+        lines = blocks.setdefault(name, [])
+        if is_after_gap and name == previous:
+            lines.append("--")
+        previous = name
         total += sign == b":"
         mark = sign.decode()
-        line = content.decode("utf-8", "backslashreplace").removesuffix("\r")
-        place = f"{names[name]}{mark}{number.decode()}{mark}" if tool_input.has_line_numbers else f"{names[name]}{mark}"
-        blocks[name].append(place + line)
+        place = short_path(base / os.fsdecode(name), cwd) + mark
+        place += number.decode() + mark if tool_input.has_line_numbers else ""
+        lines.append(place + content.decode("utf-8", "backslashreplace").removesuffix("\r"))
     return [line for name in sorted(blocks) for line in blocks[name]], total

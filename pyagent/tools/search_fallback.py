@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pathspec
 
+from pyagent.tools.glob_pattern import expand_braces
+
 MAX_FILE_BYTES = 64 * 1024 * 1024
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 _TYPE_GLOBS = {
@@ -40,7 +42,7 @@ _TYPE_GLOBS = {
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What `search_files` found: lines in ripgrep's form `path NUL number (: or -) text`, or `path NUL count`."""
+    """What `search_files` found: lines in ripgrep's form `./path NUL number (: or -) text`, or `./path NUL count`."""
 
     output: bytes
     error: str = ""
@@ -117,7 +119,9 @@ def _rules_of(folder: str) -> pathspec.GitIgnoreSpec | None:
 
 
 def _rules_above(base: Path) -> list[tuple[str, pathspec.GitIgnoreSpec]]:
-    return [(str(folder), own) for folder in reversed(base.parents) if (own := _rules_of(str(folder)))]
+    """None if these exclude `base` itself: a folder that was asked for by name is searched, as ripgrep does."""
+    rules = [(str(folder), own) for folder in reversed(base.parents) if (own := _rules_of(str(folder)))]
+    return [] if _is_ignored(str(base), True, rules) else rules
 
 
 def _is_ignored(path: str, is_folder: bool, rules: list[tuple[str, pathspec.GitIgnoreSpec]]) -> bool:
@@ -150,7 +154,7 @@ def _search(
     if query.type_name and query.type_name not in _TYPE_GLOBS:
         return Searched(b"", f"unrecognized file type: {query.type_name}")
     type_spec = pathspec.GitIgnoreSpec.from_lines(_TYPE_GLOBS.get(query.type_name, ()))
-    glob_spec = pathspec.GitIgnoreSpec.from_lines(query.globs)
+    glob_spec = pathspec.GitIgnoreSpec.from_lines(part for glob in query.globs for part in expand_braces(glob))
     deadline = time.monotonic() + timeout_s
     parts: list[bytes] = []
     for name in files if files is not None else _walk(base, True, query.is_ignored_shown):
@@ -166,7 +170,7 @@ def _search(
         except OSError:
             continue
         if b"\0" not in data[:8_192]:
-            parts += _matches_in(os.fsencode(name), data, pattern, query)
+            parts += _matches_in(b"./" + os.fsencode(name), data, pattern, query)
     return Searched(b"".join(parts))
 
 

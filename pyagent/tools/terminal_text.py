@@ -55,8 +55,9 @@ class TerminalText:
                 return
             text, self._is_dropping = text[end.end() :], False
         unfinished = _UNFINISHED.search(text, max(0, len(text) - SEQUENCE_CHARS))
-        if unfinished is not None and not is_last:
-            self._pending, text = unfinished[0], text[: unfinished.start()]
+        if unfinished is not None:
+            text = text[: unfinished.start()]
+            self._pending = "" if is_last else unfinished[0]
             if len(self._pending) > SEQUENCE_CHARS // 2:
                 self._pending, self._is_dropping = "", True
         self._take(text.replace("\r\n", "\n"))

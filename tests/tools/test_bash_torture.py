@@ -1,0 +1,201 @@
+"""Commands that try to stay, to flood or to ask: nothing of them is left, and our memory stays small."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pyagent.tools.processes import MARKER_VARIABLE, _linux_processes
+from tests.tools.support import Workbench, until
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts processes through /proc")
+
+MEMORY_BYTES = 50 * 1024 * 1024
+
+
+def survivors() -> list[str]:
+    """Processes that were started by any command of this test process."""
+    found = []
+    for process in _linux_processes():
+        try:
+            environ = Path(f"/proc/{process.pid}/environ").read_bytes()
+            command = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"{MARKER_VARIABLE}=".encode() in environ and f"PYAGENT_TORTURE={os.getpid()}".encode() in environ:
+            found.append(command.decode(errors="replace"))
+    return found
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def reset_peak() -> int:
+    """Forget the peak of our resident memory; returns what is resident now, in bytes."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status_bytes("VmRSS")
+
+
+def _status_bytes(name: str) -> int:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) * 1024
+
+
+FLOODS = {
+    "yes": "yes",
+    "random bytes": "cat /dev/urandom",
+    "random bytes as text": "cat /dev/urandom | base64",
+    "one endless line": "tr '\\0' x </dev/zero",
+    "many short lines": "seq 1 3000000",
+    "carriage returns for ever": "while :; do printf '\\rworking %s' $RANDOM; done",
+    "an endless control string": "printf '\\033]52;c;'; tr '\\0' A </dev/zero",
+    "colours for ever": "yes $'\\e[31mred\\e[0m\\e[1A'",
+    "the alternate screen for ever": "printf '\\033[?1049h'; yes",
+}
+
+STAYERS = {
+    "eight spinning children": "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; echo ready; wait",
+    "TERM ignored": "trap '' TERM; echo ready; while :; do sleep 1000; done",
+    "TERM ignored by children": "for i in 1 2 3; do (trap '' TERM; while :; do :; done) & done; echo ready; wait",
+    "setsid": "setsid sleep 1000 & setsid -f sleep 1000; echo ready; sleep 1000",
+    "nohup": "nohup sleep 1000 >/dev/null 2>&1 & echo ready; sleep 1000",
+    "double fork": "( ( setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' & ) & ); echo ready; sleep 1000",
+    "stopped child": "sleep 1000 & kill -STOP $!; echo ready; sleep 1000",
+    "children that hold the pipe": "sleep 1000 & sleep 1000 & echo ready; sleep 1000",
+    "children that respawn": "f() { while :; do sleep 0.01; done; }; f & f & echo ready; sleep 1000",
+    "closed output": "echo ready; exec >&- 2>&-; sleep 1000",
+}
+
+
+@pytest.fixture(autouse=True)
+def marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYAGENT_TORTURE", str(os.getpid()))
+
+
+@pytest.fixture
+def torture_bench(tmp_path: Path, marked: None) -> Workbench:
+    root = tmp_path / "project"
+    root.mkdir()
+    return Workbench(root)
+
+
+@pytest.mark.parametrize("command", FLOODS.values(), ids=FLOODS.keys())
+async def test_a_flood_stays_within_memory_and_ends(torture_bench: Workbench, command: str) -> None:
+    for _ in range(2):
+        await torture_bench.call("Bash", command="true")
+        files, resident = open_files(), reset_peak()
+        result = await torture_bench.call("Bash", command=command, timeout=700)
+        assert _status_bytes("VmHWM") - resident < MEMORY_BYTES
+        assert len(result.text) < 32_000
+        assert not [char for char in result.text if char in "\x1b\x07\r\x9b"]
+        assert open_files() == files
+        assert survivors() == []
+        for path in torture_bench.results_dir.glob("*"):
+            assert path.stat().st_size <= 64 * 1024 * 1024
+            path.unlink()
+
+
+@pytest.mark.parametrize("command", STAYERS.values(), ids=STAYERS.keys())
+async def test_a_timeout_leaves_nobody(torture_bench: Workbench, command: str) -> None:
+    await torture_bench.call("Bash", command="true")
+    files = open_files()
+    for _ in range(2):
+        result = await torture_bench.call("Bash", command=command, timeout=300)
+        assert result.is_error
+        assert "ready" in result.text
+        assert survivors() == []
+        assert open_files() == files
+    assert torture_bench.shell.tasks == ()
+
+
+@pytest.mark.parametrize("command", STAYERS.values(), ids=STAYERS.keys())
+async def test_a_cancel_leaves_nobody(torture_bench: Workbench, command: str) -> None:
+    await torture_bench.call("Bash", command="true")
+    files = open_files()
+    for _ in range(2):
+        torture_bench.reported.clear()
+        call = asyncio.create_task(torture_bench.call("Bash", command=command))
+        await until(lambda: torture_bench.reported)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert survivors() == []
+        assert open_files() == files
+
+
+async def test_four_at_once_are_all_stopped(torture_bench: Workbench) -> None:
+    calls = [
+        asyncio.create_task(torture_bench.call("Bash", command=f"echo {n}; sleep 1000 | sleep 1000")) for n in range(4)
+    ]
+    await until(lambda: len(torture_bench.reported) == 4)
+    for call in calls:
+        call.cancel()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(result) for result in results] == [asyncio.CancelledError] * 4
+    assert survivors() == []
+
+
+async def test_a_second_cancel_does_not_leave_half(torture_bench: Workbench) -> None:
+    call = asyncio.create_task(torture_bench.call("Bash", command="trap '' TERM; echo ready; while :; do :; done"))
+    await until(lambda: torture_bench.reported)
+    call.cancel()
+    await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert survivors() == []
+
+
+async def test_background_tasks_end_with_the_session(torture_bench: Workbench) -> None:
+    files = open_files()
+    for command in STAYERS.values():
+        await torture_bench.call("Bash", command=command, run_in_background=True)
+    await until(lambda: all(task.output.total_chars or task.text._row for task in torture_bench.shell.tasks))
+    await torture_bench.shell.close()
+    assert survivors() == []
+    assert open_files() == files
+
+
+ASKERS = {
+    "read from the terminal": "read x </dev/tty",
+    "sudo": "sudo -k true",
+    "su": "su nobody-such -c true",
+    "ssh": "ssh -o ConnectTimeout=2 -p 9 nobody@127.0.0.1 true",
+    "python": "python3",
+    "python input": "python3 -c 'input()'",
+    "an editor by git": "git init -q . && git -c user.name=a -c user.email=a@b commit --allow-empty",
+    "git credentials": "git ls-remote http://127.0.0.1:9/x.git",
+    "rebase": (
+        "git init -q r; cd r; git config user.name a; git config user.email a@b; for i in 1 2; do"
+        " git commit -q --allow-empty -m $i; done; git rebase -i HEAD~1"
+    ),
+    "a pager": "seq 1000 | ${PAGER:-less} >/dev/null; git --paginate log >/dev/null; false",
+    "crontab": "crontab -e; false",
+    "gpg": "gpg --batch --gen-key; false",
+    "openssl": "openssl genrsa -aes256 -out key 2048; false",
+    "passwd": "passwd nobody-such",
+    "ssh-keygen": "ssh-keygen -f key </dev/tty",
+}
+
+
+@pytest.mark.parametrize("command", ASKERS.values(), ids=ASKERS.keys())
+async def test_what_asks_fails_instead_of_waiting(torture_bench: Workbench, command: str) -> None:
+    program = command.split()[0]
+    if program not in ("read", "seq") and shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    result = await torture_bench.call("Bash", command=command, timeout=20_000)
+    assert "Killed after" not in result.text
+    assert survivors() == []
+    if command != "python3":
+        assert result.is_error
+
+
+async def test_git_says_that_there_is_no_editor(torture_bench: Workbench) -> None:
+    result = await torture_bench.call("Bash", command=ASKERS["rebase"])
+    assert "There is no editor here" in result.text
+    assert result.is_error
