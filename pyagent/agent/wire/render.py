@@ -373,8 +373,14 @@ def request_body(
     if profile.system_bytes:
         block = b'{"type":"text","text":' + profile.system_bytes + b"}"
         body += [b',"system":[', _with_mark(block, mark) if is_system_marked else block, b"]"]
-    body += [b',"messages":[', b",".join(_message_data(rendered, marks, mark, tail)), b"]}"]
-    return b"".join(body)
+    body.append(b',"messages":[')
+    messages = _message_data(rendered, marks, mark, tail)
+    if messages:
+        # Joined once: the messages are nearly all of the body, and copying them is most of the work.
+        messages[0] = b"".join([*body, messages[0]])
+        messages[-1] += b"]}"
+        return b",".join(messages)
+    return b"".join([*body, b"]}"])
 
 
 def _message_data(rendered: RenderedConversation, marks: Marks, mark: bytes, tail: list[bytes]) -> list[bytes]:

@@ -42,10 +42,10 @@ class Validator:
         for at in range(start, len(messages)):
             fault = self._message_fault(messages, at)
             if fault is not None:
-                self._checked = messages[:at]
+                self._checked = messages[: min(at, len(messages) - 2)] if len(messages) > 2 else ()
                 return fault
-        # The last message may still grow, and an answer to its calls is still to come.
-        self._checked = messages[:-1]
+        # The last messages are made anew while they can still grow.
+        self._checked = messages[:-2]
         last = messages[-1]
         if last.role == "assistant" and not last.is_paused:
             return Fault(len(messages) - 1, "the conversation ends with a response")
@@ -56,6 +56,8 @@ class Validator:
     def _resume_at(self, messages: tuple[RenderedMessage, ...]) -> int:
         count = len(self._checked)
         if count <= len(messages) and all(map(is_, self._checked, messages)):
+            while self._uses_seen and next(reversed(self._uses_seen.values())) >= count:
+                self._uses_seen.popitem()
             return count
         self._checked, self._uses_seen = (), {}
         return 0
