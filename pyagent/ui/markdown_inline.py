@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyagent.ui.lines import Span
+from pyagent.ui.lines import Span, inert
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -25,12 +25,14 @@ def inline_lines(tokens: Sequence[Token], base_role: str = "") -> list[list[Span
     roles = [base_role] if base_role else []
     hrefs: list[str] = []
     for token in tokens:
+        # Entities (`&#x202E;`, `&NewLine;`) become characters only here, after the source was made inert.
+        content = inert(token.content).replace("\n", " ")
         role, href = " ".join(roles), hrefs[-1] if hrefs else ""
         match token.type:
             case "text":
-                _add_text(lines[-1], token.content, role, href)
+                _add_text(lines[-1], content, role, href)
             case "code_inline":
-                lines[-1].append(Span(token.content.replace("\n", " "), f"{role} code".strip(), href))
+                lines[-1].append(Span(content, f"{role} code".strip(), href))
             case "softbreak" if sum(len(span.text) for span in lines[-1]) >= HARD_WRAPPED_CHARS:
                 lines[-1].append(Span(" ", role, href))
             case "softbreak" | "hardbreak":
@@ -46,9 +48,9 @@ def inline_lines(tokens: Sequence[Token], base_role: str = "") -> list[list[Span
                 roles.pop()
                 hrefs.pop()
             case "image":
-                lines[-1].append(Span(f"[image: {token.content}]", f"{role} link", str(token.attrs.get("src", ""))))
+                lines[-1].append(Span(f"[image: {content}]", f"{role} link", str(token.attrs.get("src", ""))))
             case _:
-                _add_text(lines[-1], token.content, role, href)
+                _add_text(lines[-1], content, role, href)
     return lines
 
 

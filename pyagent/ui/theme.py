@@ -270,7 +270,12 @@ _ANSI_THEME = Theme(
     panel="ansi_default",
     boost="ansi_default",
     dark=True,
-    variables={**BUILTIN_THEMES["ansi-dark"].variables, "border": "ansi_blue", "border-blurred": "ansi_bright_black"},
+    variables={
+        **BUILTIN_THEMES["ansi-dark"].variables,
+        "border": "ansi_blue",
+        "border-blurred": "ansi_bright_black",
+        "scrollbar": "ansi_bright_black",
+    },
 )
 
 THEMES: tuple[Theme, ...] = (

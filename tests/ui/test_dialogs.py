@@ -3,6 +3,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 import pytest
+from textual.containers import Vertical
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -18,6 +20,7 @@ from pyagent.ui.diff import diff_lines
 from tests.ui.screens import Stage, rows, shown
 
 T = TypeVar("T")
+TOP_ROW = Region(0, 0, 80, 1)
 
 REQUEST = ApprovalRequest(
     "Run [/this]?",
@@ -88,6 +91,15 @@ async def test_an_approval_shows_the_whole_command_its_path_and_the_rule() -> No
         assert "file  /work/project" in body
         assert body.startswith("! outside the project")
         assert "allow Bash(rm:*) for this session" in shown(screen.query_one(OptionRows))
+
+
+@pytest.mark.parametrize("title", ["[/this]", "a\\\\[b]", "[@click=app.quit]x[/]"])
+async def test_titles_are_literal(title: str) -> None:
+    async with Stage().run_test(size=(80, 24)) as pilot:
+        for screen in (ApprovalScreen(ApprovalRequest(title)), PagerScreen(title, text_layout("x"))):
+            pilot.app.push_screen(screen)
+            await pilot.pause()
+            assert title in "".join(strip.text for strip in screen.query_one(Vertical).render_lines(TOP_ROW))
 
 
 async def test_without_a_rule_there_is_no_session_answer() -> None:

@@ -106,6 +106,11 @@ def test_control_characters_are_shown_and_do_nothing() -> None:
     assert texts("a\x1b]0;title\x07b") == ["a␛]0;title␇b"]
 
 
+def test_entities_cannot_smuggle_characters_that_act() -> None:
+    (row,) = markdown_lines("a &#x202E;b &NewLine; c [x&#10;y](z)", 60)
+    assert row.text == "a \ufffdb   c x y"
+
+
 def test_lists_nest_and_number() -> None:
     assert texts("3. a\n4. b\n   - c\n     - d\n") == ["3. a", "4. b", "   ◦ c", "     ▪ d"]
 

@@ -19,7 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from pyagent.ui.blocks import DiffLine
-from pyagent.ui.dialogs.rows import Rows
+from pyagent.ui.dialogs.rows import Rows, set_title
 from pyagent.ui.diff_view import diff_view
 from pyagent.ui.lines import BLANK_LINE, Line, Span, inert, truncate, wrap_spans, wrap_text
 from pyagent.ui.strips import line_strip
@@ -187,7 +187,7 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
-            box.border_title = _literal(self._request.title)
+            set_title(box, self._request.title)
             box.border_subtitle = "y yes · n no · tab instead · ↑↓ choose"
             yield Rows(lambda width_cells: request_lines(self._request, width_cells))
             yield OptionRows([option.label for option in self._options])
@@ -242,8 +242,3 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
             self.action_instead()
         else:
             self.dismiss(ApprovalAnswer(decision))
-
-
-def _literal(text: str) -> str:
-    """A title whose brackets stay brackets: border titles are the one place Textual always reads as markup."""
-    return inert(text).replace("[", "\\[")

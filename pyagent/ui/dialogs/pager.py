@@ -13,9 +13,9 @@ from textual.widgets import Input
 
 from pyagent.ui.block_view import block_lines
 from pyagent.ui.blocks import Block, BlockKind
-from pyagent.ui.dialogs.rows import Layout, Rows
+from pyagent.ui.dialogs.rows import Layout, Rows, set_title
 from pyagent.ui.diff_view import diff_view
-from pyagent.ui.lines import BLANK_LINE, Line, Span, inert, truncate, wrap_text
+from pyagent.ui.lines import BLANK_LINE, Line, Span, wrap_text
 from pyagent.ui.markdown import markdown_lines
 
 MAX_PAGER_LINES = 50_000
@@ -100,7 +100,7 @@ class PagerScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
-            box.border_title = truncate(inert(self._title).replace("\n", " "), 100).replace("[", "\\[")
+            set_title(box, self._title)
             box.border_subtitle = "/ search · n N next · q leave"
             yield Rows(self._shown)
             yield Input(placeholder="Search", compact=True)

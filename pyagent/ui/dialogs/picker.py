@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from pyagent.ui.completion import Candidate, candidate_line
-from pyagent.ui.dialogs.rows import Rows
+from pyagent.ui.dialogs.rows import Rows, set_title
 from pyagent.ui.fuzzy import FuzzyMatch, rank
 from pyagent.ui.lines import Line, plain_line
 from pyagent.ui.markdown import markdown_lines
@@ -166,7 +166,7 @@ class PickerScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
-            box.border_title = self._title.replace("[", "\\[")
+            set_title(box, self._title)
             box.border_subtitle = "type to search · ↑↓ choose · enter take · esc leave"
             yield Input(placeholder="Search", compact=True)
             with Horizontal():

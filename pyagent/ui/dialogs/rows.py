@@ -6,19 +6,29 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.style import Style
+from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.widget import Widget
 
-from pyagent.ui.lines import Line, join_copied
+from pyagent.ui.lines import Line, inert, join_copied, truncate
 from pyagent.ui.strips import line_strip, painted
 from pyagent.ui.theme import palette
 from pyagent.ui.transcript_model import Match, find_in_lines
 
+_LONGEST_TITLE_CELLS = 100
+
 Layout = Callable[[int], Sequence[Line]]
 """Makes the lines for a width in cells."""
+
+
+def set_title(box: Widget, title: str) -> None:
+    """Give a box a literal title: as a plain string Textual would read it as markup."""
+    literal = Text(truncate(" ".join(inert(title).split()), _LONGEST_TITLE_CELLS))
+    box.border_title = literal
 
 
 class Rows(ScrollView, can_focus=True):
