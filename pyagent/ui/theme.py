@@ -29,6 +29,7 @@ class Tones:
     error: str
     surface: str
     panel: str
+    selection: str
     added_bg: str
     removed_bg: str
     added_mark: str
@@ -50,6 +51,7 @@ _DARK_TONES = Tones(
     error="#e5847f",
     surface="#1d2026",
     panel="#272b33",
+    selection="#31506e",
     added_bg="#16281d",
     removed_bg="#2e1a1c",
     added_mark="#26523a",
@@ -70,6 +72,7 @@ _LIGHT_TONES = Tones(
     error="#b0352f",
     surface="#f0eee9",
     panel="#e5e2db",
+    selection="#bdd6ec",
     added_bg="#e2f2e3",
     removed_bg="#f9e4e2",
     added_mark="#b4dfba",
@@ -90,6 +93,7 @@ _ANSI_TONES = Tones(
     error="red",
     surface="",
     panel="",
+    selection="",
     added_bg="",
     removed_bg="",
     added_mark="",
@@ -176,6 +180,7 @@ def _role_styles(tones: Tones) -> dict[str, Style]:
         "fill.added": _style(t.text, t.added_bg),
         "fill.removed": _style(t.text, t.removed_bg),
         "match": _style(t.accent, bold=True, underline=True),
+        "selection": _style(t.text, t.selection) if t.selection else _style(reverse=True),
         "found": _style("#1a1a1a", "#e8c95a") if t.surface else _style(reverse=True),
         "found.current": _style("#1a1a1a", "#f29a4a", bold=True) if t.surface else _style(reverse=True, bold=True),
         "pill": _style(t.accent, t.panel, bold=True) if t.surface else _style(reverse=True),

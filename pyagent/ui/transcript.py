@@ -517,7 +517,7 @@ class Transcript(ScrollView, can_focus=True):
             end = len(line.text) if span[1] < 0 else span[1]
             start = max(span[0], line.gutter_chars)
             if start < end:
-                ranges.append((start, end, self.screen.get_component_rich_style("screen--selection")))
+                ranges.append((start, end, colours.style("selection")))
         return ranges
 
     def _found_ranges(self, index: int, number: int, colours: Palette) -> Iterator[tuple[int, int, Style]]:

@@ -185,6 +185,21 @@ async def test_a_drag_over_blocks_copies_unwrapped_text_without_gutters() -> Non
         assert copied == "first\n\n" + "word " * 20 + "end\n\nlast"
 
 
+@pytest.mark.parametrize("theme_name", [DARK, LIGHT, ANSI])
+async def test_selected_text_stays_readable(theme_name: str) -> None:
+    async with Stage(Transcript(), theme_name=theme_name).run_test(size=SIZE) as pilot:
+        transcript = await staged(pilot, [Block("u", BlockKind.NOTICE, "some text")])
+        plain = transcript.render_line(0)
+        await pilot.mouse_down(Transcript, offset=(4, 0))
+        await pilot.hover(Transcript, offset=(7, 0))
+        await pilot.mouse_up(Transcript, offset=(7, 0))
+        selected = next(segment for segment in transcript.render_line(0) if segment.text == "some")
+        assert selected.style is not None
+        before = next(segment.style for segment in plain if "some" in segment.text)
+        assert selected.style.reverse or selected.style.bgcolor != (before and before.bgcolor)
+        assert selected.style.reverse or selected.style.color != selected.style.bgcolor
+
+
 async def test_an_updated_tool_call_changes_in_place() -> None:
     async with Stage(Transcript()).run_test(size=SIZE) as pilot:
         transcript = await staged(pilot, turns(2))

@@ -152,7 +152,5 @@ class Rows(ScrollView, can_focus=True):
         span = selection.get_span(row) if selection is not None else None
         if span is not None:
             end = len(line.text) if span[1] < 0 else span[1]
-            ranges.append(
-                (max(span[0], line.gutter_chars), end, self.screen.get_component_rich_style("screen--selection"))
-            )
+            ranges.append((max(span[0], line.gutter_chars), end, colours.style("selection")))
         return (painted(strip, ranges) if ranges else strip).apply_offsets(0, row)
