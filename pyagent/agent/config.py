@@ -54,8 +54,7 @@ def load_settings(options: LaunchOptions, *, is_trusted: bool) -> LoadedSettings
 
 def settings_files(options: LaunchOptions) -> tuple[tuple[Source, Path], ...]:
     """The settings files that count in this run, broad to narrow, whether they exist or not."""
-    user_home = Path(options.environ.get("HOME") or os.path.expanduser("~"))
-    claude = Path(options.environ.get("CLAUDE_CONFIG_DIR") or user_home / ".claude")
+    claude = Path(options.environ.get("CLAUDE_CONFIG_DIR") or _user_home(options) / ".claude")
     files: list[tuple[Source, Path]] = [
         ("user", claude / "settings.json"),
         ("user", options.home / "settings.json"),
@@ -72,21 +71,26 @@ def settings_files(options: LaunchOptions) -> tuple[tuple[Source, Path], ...]:
     return tuple(chosen.values())
 
 
+def _user_home(options: LaunchOptions) -> Path:
+    return Path(options.environ.get("HOME") or os.path.expanduser("~"))
+
+
+def _absolute(options: LaunchOptions, path: str) -> Path:
+    """A path as a user writes it, `~/` and all."""
+    expanded = _user_home(options) / path[2:] if path == "~" or path.startswith("~/") else path
+    return Path(os.path.normpath(options.cwd / expanded))
+
+
 def _from_flag(options: LaunchOptions) -> dict[str, Any]:
-    text, name = options.settings_json.strip(), "--settings"
-    if not text.startswith("{"):
-        path = options.cwd / Path(text).expanduser()
-        name = str(path)
-        try:
-            text = _read(path)
-        except _UnusableError as error:
-            raise UsageError(
-                f"--settings {path} can't be used: {error}.", hint="Give a JSON file or object."
-            ) from error
+    given = options.settings_json.strip()
+    path = None if given.startswith("{") else _absolute(options, given)
     try:
-        return _parse(text)
+        return _parse(given if path is None else _read(path))
     except _UnusableError as error:
-        raise UsageError(f"{name} can't be used: {error}.", hint="Give a JSON file or object.") from error
+        raise UsageError(
+            f"--settings can't be used: {error}{'' if path is None else f' ({path})'}.",
+            hint="Give a JSON object, or a file that holds one.",
+        ) from error
 
 
 class _UnusableError(Exception):
@@ -297,7 +301,7 @@ class _Merge:
                 self.settings = with_value(self.settings, path, value)
         self._extend("allow_rules", options.allowed_tools)
         self._extend("deny_rules", options.disallowed_tools)
-        self._extend("additional_dirs", tuple(self._absolute(str(folder)) for folder in options.add_dirs))
+        self._extend("additional_dirs", tuple(str(_absolute(options, str(folder))) for folder in options.add_dirs))
 
     def _flattened(self, name: str, content: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The keys with their section in front: `permissions.allow`."""
@@ -315,7 +319,7 @@ class _Merge:
         if key in _LISTS:
             items = _texts(value)
             if key == "permissions.additionalDirectories":
-                items = tuple(map(self._absolute, items))
+                items = tuple(str(_absolute(self._options, item)) for item in items)
             self._extend(_LISTS[key], items)
         elif key == "env":
             self._add_env(name, _object(value))
@@ -340,8 +344,3 @@ class _Merge:
     def _extend(self, path: str, items: tuple[str, ...]) -> None:
         joined = tuple(dict.fromkeys((*getattr(self.settings, path), *items)))
         self.settings = with_value(self.settings, path, joined)
-
-    def _absolute(self, folder: str) -> str:
-        home = self._options.environ.get("HOME") or os.path.expanduser("~")
-        expanded = home + folder[1:] if folder == "~" or folder.startswith("~/") else folder
-        return os.path.normpath(self._options.cwd / expanded)

@@ -97,7 +97,8 @@ def _summary(cwd: Path, deadline: float) -> str:
         if left_s <= 0:
             raise TimeoutError
         output = command.execute(
-            [*_GIT, *arguments],
+            # Named to git itself: where the folder is gone, GitPython would look at the process's own instead.
+            [*_GIT, "-C", str(cwd), *arguments],
             kill_after_timeout=left_s,
             stdout_as_string=False,
             env={"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
