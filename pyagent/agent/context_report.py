@@ -1,0 +1,201 @@
+"""The text and data of `/context`: what fills the window, where the lines are drawn, what each layer did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from pyagent.compaction.context import Sizer
+from pyagent.compaction.thresholds import Thresholds
+from pyagent.events import GaugeFacts, Report
+from pyagent.log import Boundary, ClearResults, Fold, Record, Snip, UserEntry
+from pyagent.messages import (
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    JsonObject,
+    RedactedThinkingBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    block_to_wire,
+)
+from pyagent.settings import Gates
+from pyagent.view import View, ViewItem
+
+GRID_CELLS = 60
+"""Cells of the bar: one line at 80 columns, each a little under two percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFacts:
+    view: View
+    gauge: GaugeFacts
+    thresholds: Thresholds
+    model: str
+    system_tokens: int
+    tool_tokens: Mapping[str, int]
+    """Tokens of each tool's declaration."""
+    branch: Sequence[Record]
+    gates: Gates
+    cache_text: str
+    extra_lines: Sequence[str] = ()
+
+
+def context_report(facts: ContextFacts, sizer: Sizer, *, is_full: bool) -> Report:
+    """`is_full` lists the largest items one by one."""
+    parts = content_parts(facts.view, sizer)
+    overhead = facts.system_tokens + sum(facts.tool_tokens.values())
+    listed: list[tuple[str, int]] = [
+        ("system prompt", facts.system_tokens),
+        ("tool declarations", sum(facts.tool_tokens.values())),
+        *sorted(parts.items(), key=lambda pair: -pair[1]),
+    ]
+    gauge, lines = facts.gauge, []
+    mark = "~" if gauge.is_estimate else ""
+    lines.append(
+        f"{facts.model} · {mark}{gauge.used_tokens:,} of {gauge.window_tokens:,} tokens "
+        f"({gauge.used_tokens / gauge.window_tokens:.1%}) · {gauge.percent_left} % left · {gauge.state}"
+    )
+    lines += [_bar(gauge), "", "By kind (local estimate)"]
+    total = overhead + sum(parts.values())
+    lines += [f"  {name:<22} {tokens:>9,}  {tokens / max(total, 1):>6.1%}" for name, tokens in listed if tokens]
+    lines += [f"  {'together':<22} {total:>9,}", ""]
+    lines += _threshold_lines(facts)
+    lines += ["", f"Prompt cache: {facts.cache_text}", ""]
+    lines += _history_lines(facts)
+    lines += [
+        "",
+        "Gates: " + ", ".join(f"{f.name} {'on' if getattr(facts.gates, f.name) else 'off'}" for f in fields(Gates)),
+    ]
+    lines += facts.extra_lines
+    if is_full:
+        lines += ["", "Largest items", *_largest_lines(facts.view, sizer)]
+        lines += ["", "Tools", *(f"  {name:<22} {n:>7,}" for name, n in sorted(facts.tool_tokens.items()))]
+    return Report("Context", "\n".join(lines), _data(facts, listed))
+
+
+def content_parts(view: View, sizer: Sizer) -> Counter[str]:
+    """Tokens of the view's messages by kind."""
+    parts: Counter[str] = Counter()
+    for item in view:
+        frame = sizer.item(view, item)
+        for block in (*item.blocks(), *item.answer_blocks()):
+            tokens = _block_tokens(block, sizer)
+            parts[_kind_of(item, block, view)] += tokens
+            frame -= tokens
+        parts["message frames"] += max(frame, 0)
+    return parts
+
+
+def _kind_of(item: ViewItem, block: Block, view: View) -> str:
+    match block:
+        case ToolResultBlock(tool_use_id=use_id):
+            ref = view.tool_use(use_id)
+            return f"{ref.block.name} results" if ref is not None else "tool results"
+        case ToolUseBlock():
+            return "tool calls"
+        case ThinkingBlock() | RedactedThinkingBlock():
+            return "thinking"
+        case ImageBlock() | DocumentBlock():
+            return "images and documents"
+        case TextBlock() if isinstance(item.entry, UserEntry):
+            names = {"prompt": "your messages", "summary": "summary", "attachment": "attachments"}
+            if item.entry.label.startswith("memory"):
+                return "memory files"
+            return names.get(item.entry.origin, "notes to the model")
+        case TextBlock():
+            return "answers"
+        case _:
+            return "other"
+
+
+def _block_tokens(block: Block, sizer: Sizer) -> int:
+    match block:
+        case TextBlock(text=text):
+            return sizer.text(text)
+        case ToolResultBlock(content=content):
+            return sum(_block_tokens(part, sizer) for part in content)
+        case ImageBlock() | DocumentBlock() | ThinkingBlock() | RedactedThinkingBlock():
+            return 0
+        case _:
+            return sizer.text(str(block_to_wire(block)))
+
+
+def _bar(gauge: GaugeFacts) -> str:
+    filled = min(round(gauge.used_tokens / gauge.window_tokens * GRID_CELLS), GRID_CELLS)
+    cells = ["█"] * filled + ["·"] * (GRID_CELLS - filled)
+    for tokens, sign in ((gauge.warning_tokens, "w"), (gauge.error_tokens, "e"), (gauge.trigger_tokens, "|")):
+        at = min(int(tokens / gauge.window_tokens * GRID_CELLS), GRID_CELLS - 1)
+        if at >= filled:
+            cells[at] = sign
+    return "".join(cells)
+
+
+def _threshold_lines(facts: ContextFacts) -> list[str]:
+    lines = facts.thresholds
+    return [
+        "Lines",
+        f"  {lines.explained()}",
+        f"  warning {lines.warning:,} · error {lines.error:,} · "
+        + (f"compacts at {lines.trigger:,}" if lines.is_auto_on else "does not compact by itself")
+        + (f" · refuses prompts at {lines.blocking:,}" if lines.is_blocking_on else ""),
+    ]
+
+
+def _history_lines(facts: ContextFacts) -> list[str]:
+    cleared = [r.payload for r in facts.branch if isinstance(r.payload, ClearResults) and not r.tx]
+    snipped = [r.payload for r in facts.branch if isinstance(r.payload, Snip)]
+    folded = [r.payload for r in facts.branch if isinstance(r.payload, Fold)]
+    boundaries = [r.payload for r in facts.branch if isinstance(r.payload, Boundary)]
+    lines = ["Layers"]
+    for name, count, freed in (
+        ("old results cleared", sum(len(op.placeholders) for op in cleared), sum(op.freed_tokens for op in cleared)),
+        ("snipped", sum(len(op.uuids) for op in snipped), sum(op.freed_tokens for op in snipped)),
+        ("folded", len(folded), sum(op.freed_tokens for op in folded)),
+    ):
+        if count:
+            lines.append(f"  {name}: {count:,}, {freed:,} tokens freed")
+    for boundary in boundaries:
+        lines.append(
+            f"  compacted ({boundary.layer}, {boundary.trigger}): "
+            f"{boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens"
+        )
+    return lines if len(lines) > 1 else ["Layers: none has done anything yet"]
+
+
+def _largest_lines(view: View, sizer: Sizer) -> list[str]:
+    sized = sorted(((sizer.item(view, item), item) for item in view), key=lambda pair: -pair[0])[:12]
+    lines = []
+    for tokens, item in sized:
+        blocks = item.blocks()
+        kind = _kind_of(item, blocks[0], view) if blocks else "empty"
+        words = " ".join(item.entry.text.split())[:50]
+        lines.append(f"  {tokens:>7,}  {kind}{': ' + words if words else ''}")
+    return lines
+
+
+def _data(facts: ContextFacts, listed: Sequence[tuple[str, int]]) -> JsonObject:
+    """In the field's common shape: categories with `used`, `free` and `buffer`."""
+    gauge = facts.gauge
+    categories: list[JsonObject] = [
+        {"name": name, "tokens": tokens, "kind": "used"} for name, tokens in listed if tokens
+    ]
+    free = max(gauge.trigger_tokens - gauge.used_tokens, 0)
+    categories.append({"name": "free space", "tokens": free, "kind": "free"})
+    buffer = gauge.window_tokens - gauge.trigger_tokens
+    categories.append({"name": "compaction buffer", "tokens": buffer, "kind": "buffer"})
+    return {
+        "model": facts.model,
+        "total_tokens": gauge.used_tokens,
+        "raw_max_tokens": gauge.window_tokens,
+        "percentage": round(gauge.used_tokens / gauge.window_tokens * 100, 1),
+        "over_limit": gauge.used_tokens > gauge.window_tokens,
+        "categories": categories,
+        "memory_files": [],
+        "mcp_tools": [],
+        "agents": [],
+        "skills": [],
+    }
