@@ -1,0 +1,269 @@
+"""Connects the context pipeline to a conversation: gives it what it may look at, writes what it decided, tells of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from pyagent.agent.journal import Journal
+from pyagent.agent.sampler import ProfileBook
+from pyagent.agent.wire.stream import Response
+from pyagent.compaction.compactor import Preview
+from pyagent.compaction.context import ModelLimits, PipelineContext, Sizer, is_cache_warm
+from pyagent.compaction.outcome import (
+    Applied,
+    Compacted,
+    Declined,
+    LayerFacts,
+    MediaDropped,
+    ResultsCleared,
+    RoundsFolded,
+    RoundsSnipped,
+)
+from pyagent.compaction.pipeline import Pipeline, PipelineResult
+from pyagent.compaction.ports import Ports
+from pyagent.compaction.thresholds import gauge
+from pyagent.compaction.tracking import AutoCompactTracking
+from pyagent.errors import PromptTooLongError, PyagentError
+from pyagent.events import CompactionEnded, CostMoved, EventSink, GaugeFacts, GaugeMoved, Notice
+from pyagent.log import AssistantEntry, Boundary, CompactionFailed, NoticeShown, Revoke, TrackingSaved
+from pyagent.settings import CompactionSettings
+
+
+class ContextFullError(PyagentError):
+    """The context is at its limit and nothing may compact it by itself."""
+
+
+class NothingToUndoError(PyagentError):
+    """No compaction is in force."""
+
+
+class PipelineKeeper:
+    """The `ContextKeeper` of a real conversation, and the work behind `/compact`."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        ports: Ports,
+        *,
+        journal: Journal,
+        profiles: ProfileBook,
+        settings: CompactionSettings,
+        emit: EventSink,
+        source: str,
+        transcript_path: str,
+        encoding_ready: Callable[[], Awaitable[None]],
+        after_boundary: Callable[[], None],
+    ) -> None:
+        self.pipeline = pipeline
+        self._ports = ports
+        self._journal = journal
+        self._profiles = profiles
+        self.settings = settings
+        self._emit = emit
+        self._source = source
+        self._transcript_path = transcript_path
+        self._encoding_ready = encoding_ready
+        self._after_boundary = after_boundary
+        self.tracking = AutoCompactTracking.from_json(journal.state.tracking)
+        self._overhead: tuple[str, bool, int] | None = None
+
+    # ── what the turn asks for ───────────────────────────────────────────────────────────────────────────────────
+
+    async def before_request(self) -> None:
+        await self._encoding_ready()
+        async with _TellsOfCancel(self._emit, lambda: self.is_compaction_due):
+            result = await self.pipeline.before_request(self.context())
+        self._commit(result)
+        self.tell_gauge()
+
+    async def recover(self, error: PromptTooLongError, refusals: int) -> bool:
+        await self._encoding_ready()
+        async with _TellsOfCancel(self._emit, lambda: True):
+            result = await self.pipeline.on_overflow(self.context(), error, refusals)
+        self._commit(result)
+        self.tell_gauge()
+        return any(isinstance(outcome, Applied) for _, outcome in result.outcomes)
+
+    def after_response(self, response: Response) -> None:
+        self.tracking = self.tracking.after_request()
+        self.tell_gauge()
+        self.tell_cost()
+
+    def check_room(self) -> None:
+        """Raises ContextFullError if no further prompt fits and nothing compacts by itself."""
+        if self.gauge().state == "blocked":
+            raise ContextFullError(
+                "The context is full and automatic compaction is off, so the prompt was not sent.",
+                hint="Run /compact to make room, or /clear to start over; your text is back in the input line.",
+            )
+
+    # ── /compact ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def compact(self, instructions: str, *, upto: int | None = None) -> None:
+        """Compact now; what came of it is told by events."""
+        await self._encoding_ready()
+        async with _TellsOfCancel(self._emit, lambda: True):
+            result = await self.pipeline.compact(self.context(), instructions, upto=upto)
+        self._commit(result)
+        self.tell_gauge()
+        for _, outcome in result.outcomes:
+            if isinstance(outcome, Declined):
+                self._emit(CompactionEnded("failed" if outcome.is_failure else "declined", outcome.reason))
+
+    async def preview(self, *, upto: int | None = None) -> Preview | Declined:
+        await self._encoding_ready()
+        return await self.pipeline.preview(self.context(), upto=upto)
+
+    def undo(self) -> str:
+        """Take the newest compaction back; what was said since stays. Returns a line for the person.
+
+        Raises:
+            NothingToUndoError: there is none.
+        """
+        boundaries = self._journal.state.boundaries
+        if not boundaries:
+            raise NothingToUndoError("No compaction of this session is in force.", hint="See /compactions.")
+        before = self.gauge().used_tokens
+        self._journal.commit(Revoke(boundaries[-1].seq))
+        self.tell_gauge()
+        after = self.gauge()
+        line = f"The last compaction is undone: {before:,} → ~{after.used_tokens:,} tokens."
+        if after.used_tokens >= after.trigger_tokens and after.is_auto_compact_on:
+            line += " That is above the point of automatic compaction: the next prompt would compact again."
+        return line
+
+    # ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def context(self) -> PipelineContext:
+        """What the pipeline may look at, as of now."""
+        model = self._profiles.model
+        limits = ModelLimits(
+            model.id,
+            model.window_tokens,
+            model.max_output_tokens,
+            needs_whole_tool_loop=model.thinking_types == ("enabled", "disabled"),
+        )
+        state = self._journal.state
+        return PipelineContext(
+            view=state.view,
+            history=state,
+            settings=self.settings,
+            model=limits,
+            query_source=self._source,
+            now=self._journal.clock(),
+            overhead_tokens=self.overhead_tokens(limits),
+            tracking=self.tracking,
+            ports=self._ports,
+            transcript_path=self._transcript_path,
+        )
+
+    def overhead_tokens(self, limits: ModelLimits) -> int:
+        """Estimated tokens of system text and tools; counted once a profile."""
+        profile, is_exact = self._profiles.current, self.pipeline.counter.ledger.is_exact
+        if self._overhead is None or self._overhead[:2] != (profile.profile_id, is_exact):
+            tokens = self.pipeline.counter.text(profile.prefix_bytes.decode("utf-8"), limits.family)
+            self._overhead = (profile.profile_id, is_exact, tokens)
+        return self._overhead[2]
+
+    @property
+    def sizer(self) -> Sizer:
+        return Sizer(self.pipeline.counter, self.context().model.family)
+
+    def gauge(self) -> GaugeFacts:
+        context = self.context()
+        return gauge(self.pipeline.count(context), context.thresholds)
+
+    @property
+    def is_compaction_due(self) -> bool:
+        return self.gauge().state == "compact"
+
+    def tell_gauge(self) -> None:
+        self._emit(GaugeMoved(self.gauge()))
+
+    def tell_cost(self) -> None:
+        """The bill and the state of the prompt cache."""
+        state = self._journal.state
+        last = state.view.last_assistant
+        share, expires_in_s = 0.0, None
+        if last is not None and isinstance(last.entry, AssistantEntry):
+            usage = last.entry.usage
+            share = usage.cache_read_input_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0
+            expires_in_s = self.cache_expires_in_s()
+        is_exact = not any(total.has_unknown_price for total in state.totals.values())
+        self._emit(CostMoved(state.cost_usd, is_exact, share, expires_in_s))
+
+    def cache_expires_in_s(self) -> float | None:
+        """Seconds until the prompt cache goes cold; None if it is."""
+        view, now = self._journal.state.view, self._journal.clock()
+        last = view.last_assistant
+        if last is None or not isinstance(last.entry, AssistantEntry) or not is_cache_warm(view, now):
+            return None
+        started_at = last.entry.request_started_at or last.record.at
+        return max(last.entry.cache_ttl_s - (now - started_at).total_seconds(), 0.0)
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _commit(self, result: PipelineResult) -> None:
+        boundary_seq = -1
+        for new in result.records:
+            if isinstance(new.payload, TrackingSaved) and new.payload.state == self._journal.state.tracking:
+                continue
+            record = self._journal.commit(new.payload, uuid=new.uuid, tx=new.tx)
+            if isinstance(new.payload, Boundary):
+                boundary_seq = record.seq
+            if isinstance(new.payload, CompactionFailed):
+                self._emit(Notice(f"Compaction failed: {new.payload.reason}", "warning"))
+        self.tracking = result.tracking
+        for _, outcome in result.outcomes:
+            if isinstance(outcome, Applied):
+                self._tell(outcome.facts)
+        for line in result.notices:
+            self._journal.commit(NoticeShown(line, "warning"))
+        if boundary_seq >= 0:
+            self._after_boundary()
+
+    def _tell(self, facts: LayerFacts) -> None:
+        match facts:
+            case Compacted():
+                self._emit(facts.finished_event())
+                self.tell_cost()
+            case ResultsCleared(count=count, freed_tokens=freed, idle_s=idle_s):
+                self._journal.commit(
+                    NoticeShown(
+                        f"After a pause of {_duration(idle_s)}, {count} old tool results were cleared: "
+                        f"{freed:,} tokens freed."
+                    )
+                )
+            case RoundsSnipped(count=count, freed_tokens=freed):
+                self._journal.commit(NoticeShown(f"{count} superseded results left the view: {freed:,} tokens freed."))
+            case RoundsFolded(folds=count, freed_tokens=freed):
+                self._journal.commit(NoticeShown(f"{count} finished stretches were folded: {freed:,} tokens freed."))
+            case MediaDropped(count=count, freed_tokens=freed):
+                self._journal.commit(
+                    NoticeShown(f"{count} images or documents are no longer sent: the request was too large.")
+                )
+            case _:
+                pass
+
+
+class _TellsOfCancel:
+    """Says that a compaction was cancelled, if one was under way when the interrupt came."""
+
+    def __init__(self, emit: EventSink, was_compacting: Callable[[], bool]) -> None:
+        self._emit = emit
+        self._was_compacting = was_compacting
+
+    async def __aenter__(self) -> None:
+        """Nothing to do at the start."""
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if kind is asyncio.CancelledError and self._was_compacting():
+            self._emit(CompactionEnded("cancelled", "interrupted; the conversation is as it was"))
+
+
+def _duration(seconds: float) -> str:
+    minutes = int(seconds // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days"

@@ -1,0 +1,181 @@
+"""The summary calls of a compaction: a fork of the main loop's request, so that its cached prefix is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyagent.agent.journal import Journal
+from pyagent.agent.sampler import ProfileBook
+from pyagent.agent.wire.client import ModelClient, ModelRequest
+from pyagent.agent.wire.cost import cost_usd
+from pyagent.agent.wire.failures import ApiFailure, BrokenStreamFailure
+from pyagent.agent.wire.plan import RequestPlan
+from pyagent.agent.wire.profile import RequestProfile
+from pyagent.agent.wire.render import Marks, Renderer
+from pyagent.agent.wire.retry import CallEvent, call_model
+from pyagent.compaction.ports import SummaryAnswer, SummaryRequest
+from pyagent.events import CompactionProgress, EventSink, RetryScheduled, TextDelta
+from pyagent.log import AssistantEntry, CallCost, Payload, Record, UserEntry
+from pyagent.messages import (
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    TextBlock,
+    ToolResultBlock,
+    Usage,
+    parse_block,
+)
+from pyagent.view import View, ViewItem
+
+SOURCE = "compact"
+
+ADAPTIVE_THINKING_HEADROOM_TOKENS = 12_000
+"""Room on top of the summary where the model decides itself how much it thinks: with less, a long thought would cut
+the summary off."""
+
+CHARS_PER_PROGRESS = 400
+"""How often progress is shown: about every hundred tokens."""
+
+CHARS_PER_TOKEN = 3.6
+"""Of assistant text, measured on real sessions; for the progress line only."""
+
+
+class ForkSummarizer:
+    """The `Summarizer` of a real conversation."""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        *,
+        journal: Journal,
+        profiles: ProfileBook,
+        renderer: Renderer,
+        emit: EventSink,
+    ) -> None:
+        self._client = client
+        self._journal = journal
+        self._profiles = profiles
+        self._renderer = renderer
+        self._emit = emit
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        profile, model = self._profiles.recorded(), self._profiles.model
+        body = self._plan(request, profile).body()
+        call = ModelRequest(body, profile.model, profile.all_betas, SOURCE)
+        response = await call_model(self._client, call, emit=self._progress(), on_failure=self._bill_failure)
+        price = cost_usd(response.model or profile.model, response.usage, model)
+        self._bill(response.model or profile.model, response.usage)
+        return SummaryAnswer(response.content, response.stop_reason, response.usage, price)
+
+    def _plan(self, request: SummaryRequest, profile: RequestProfile) -> RequestPlan:
+        max_tokens = min(request.max_output_tokens + _thinking_tokens(profile), self._profiles.model.max_output_tokens)
+        view, instruction = request.view, request.instruction
+        if request.refused is not None:
+            view = self._with_refusal(view, request)
+            instruction = request.refused.instruction
+        if request.shares_prefix:
+            plan = RequestPlan.of(profile, self._renderer.render(view, profile))
+            return plan.fork(instruction, max_tokens=max_tokens)
+        # Nothing of this request will be asked for again, so writing it to the cache would only cost.
+        if request.strip_media:
+            view = without_media(view)
+        rendered = Renderer().render(view, profile)
+        plan = RequestPlan(profile, rendered, Marks())
+        return replace(plan.fork(instruction, max_tokens=max_tokens), marks=Marks())
+
+    def _with_refusal(self, view: View, request: SummaryRequest) -> View:
+        """The view, the instruction, the call the model made instead of a summary, and its refusal."""
+        assert request.refused is not None
+        results = tuple(parse_block(raw) for raw in request.refused.results)
+        answer = AssistantEntry("", self._profiles.model.id, request.refused.content, "tool_use", Usage(), "", "")
+        for payload in (
+            UserEntry((TextBlock(request.instruction),), origin="reminder"),
+            answer,
+            UserEntry(results, origin="tool_results"),
+        ):
+            view = View((*view.items, self._passing(payload)), view.epoch, view.boundary)
+        return view
+
+    def _passing(self, payload: Payload) -> ViewItem:
+        """An item that is in no log."""
+        return ViewItem(Record(self._journal.state.next_seq, self._journal.new_uuid(), self._journal.clock(), payload))
+
+    def _progress(self) -> _ProgressMeter:
+        return _ProgressMeter(self._journal, self._emit)
+
+    def _bill(self, model: str, usage: Usage) -> None:
+        self._journal.commit(CallCost(SOURCE, model, usage, cost_usd(model, usage, self._profiles.model)))
+
+    def _bill_failure(self, failure: ApiFailure) -> None:
+        if isinstance(failure, BrokenStreamFailure) and failure.usage.is_reported:
+            self._bill(failure.model or self._profiles.model.id, failure.usage)
+
+
+class _ProgressMeter:
+    """Turns the summary's stream into progress; nothing of its text is shown before the boundary stands."""
+
+    def __init__(self, journal: Journal, emit: EventSink) -> None:
+        self._journal = journal
+        self._emit = emit
+        self._started_at = journal.clock()
+        self._chars = self._shown_chars = 0
+
+    def __call__(self, event: CallEvent) -> None:
+        match event:
+            case TextDelta(text=text):
+                self._chars += len(text)
+                if self._chars - self._shown_chars >= CHARS_PER_PROGRESS:
+                    self._shown_chars = self._chars
+                    elapsed_s = (self._journal.clock() - self._started_at).total_seconds()
+                    self._emit(CompactionProgress(int(self._chars / CHARS_PER_TOKEN), elapsed_s))
+            case RetryScheduled():
+                self._emit(event)
+            case _:
+                pass
+
+
+def _thinking_tokens(profile: RequestProfile) -> int:
+    thinking = profile.thinking or {}
+    match thinking.get("type"):
+        case "enabled":
+            return int(thinking.get("budget_tokens") or 0)
+        case "adaptive" | "between_tools":
+            return ADAPTIVE_THINKING_HEADROOM_TOKENS
+        case _:
+            return 0
+
+
+def without_media(view: View) -> View:
+    """The view with a short text in place of every image and document."""
+    items = []
+    for item in view.items:
+        entry = item.record.payload
+        if isinstance(entry, UserEntry) and any(_has_media(block) for block in entry.content):
+            content = tuple(_without_media(block) for block in entry.content)
+            item = ViewItem(replace(item.record, payload=replace(entry, content=content)), item.overlay)
+        items.append(item)
+    return View(tuple(items), view.epoch, view.boundary)
+
+
+def _has_media(block: Block) -> bool:
+    if isinstance(block, ToolResultBlock):
+        return any(isinstance(part, ImageBlock | DocumentBlock) for part in block.content)
+    return isinstance(block, ImageBlock | DocumentBlock)
+
+
+def _without_media(block: Block) -> Block:
+    match block:
+        case ImageBlock():
+            return TextBlock("[image]")
+        case DocumentBlock():
+            return TextBlock("[document]")
+        case ToolResultBlock():
+            parts = tuple(
+                TextBlock("[image]" if isinstance(part, ImageBlock) else "[document]")
+                if isinstance(part, ImageBlock | DocumentBlock)
+                else part
+                for part in block.content
+            )
+            return replace(block, content=parts)
+        case _:
+            return block
