@@ -1,4 +1,4 @@
-"""Connects the context pipeline to a conversation: gives it what it may look at, writes what it decided, tells of it."""
+"""Connects the context pipeline to a conversation: shows it what it may see, writes what it decided, tells of it."""
 
 from __future__ import annotations
 

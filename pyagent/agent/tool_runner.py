@@ -16,7 +16,7 @@ from pyagent.agent.permissions import Allow, Ask, Decision, Deny
 from pyagent.events import EventSink, PermissionQuestion, ToolFinished, ToolProgress, ToolStarted
 from pyagent.log import SettingChanged, ToolRan, UserEntry
 from pyagent.messages import JsonObject, ToolResultBlock, ToolUseBlock
-from pyagent.tools.budget import apply_result_budget
+from pyagent.tools.budget import within_cap
 from pyagent.tools.tool import AnyTool, ToolContext, ToolInput, ToolResult
 
 MAX_CONCURRENT_READS = 10
@@ -135,7 +135,7 @@ class ToolRunner:
         self._emit(ToolStarted(use.id, use.name, summary, use.input))
         started_at = self._journal.clock()
         result = await _run_safely(tool.run(tool_input, context), use.name)
-        result = apply_result_budget(result, tool, context)
+        result = await asyncio.to_thread(within_cap, result, tool, context)
         duration_s = (self._journal.clock() - started_at).total_seconds()
         display = {"summary": summary, **result.display}
         self._emit(ToolFinished(use.id, use.name, summary, result.is_error, result.text, duration_s, display))

@@ -112,11 +112,11 @@ async def run_turn(parts: TurnParts) -> TurnResult:
                 raise _refusal(response)
             case "model_context_window_exceeded":
                 refusals += 1
-                error = PromptTooLongError(
+                overflow = PromptTooLongError(
                     "The answer reached the end of the context window.", hint="Use /compact, /rewind or /clear."
                 )
-                if not await parts.context.recover(error, refusals):
-                    raise error
+                if not await parts.context.recover(overflow, refusals):
+                    raise overflow
                 continue
             case _ if not _has_substance(response):
                 if nudges:

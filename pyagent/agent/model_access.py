@@ -1,0 +1,101 @@
+"""Which model answers: the server the environment names, or the offline model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyagent.agent.encoding import LocalEncoding
+from pyagent.agent.offline import OfflineModel
+from pyagent.agent.wire.catalogue import ModelInfo, Price, model_info, resolve_model, thinking_for
+from pyagent.agent.wire.client import AnthropicClient, Credentials, ModelClient, credentials_from
+from pyagent.agent.wire.failures import missing_credentials
+from pyagent.agent.wire.profile import RequestProfile
+from pyagent.errors import UsageError
+from pyagent.launch import LaunchOptions
+from pyagent.messages import JsonObject
+from pyagent.settings import Settings
+
+OFFLINE = "offline"
+"""Name of the built-in model, for `--model` and `/model`."""
+
+OFFLINE_WINDOW_TOKENS = 200_000
+OFFLINE_OUTPUT_TOKENS = 8_000
+"""The window of the small models of the day, so that gauge and thresholds look as they would with a real one."""
+
+DEFAULT_MAX_OUTPUT_TOKENS = 32_000
+"""Of one answer: enough for a long file, and a runaway answer ends in a minute or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """A model and the way to it."""
+
+    client: ModelClient
+    info: ModelInfo
+    is_offline: bool
+    endpoint: str
+
+
+class ModelDesk:
+    """Finds models by name and keeps one client for the server."""
+
+    def __init__(self, options: LaunchOptions, settings: Settings, encoding: LocalEncoding) -> None:
+        self._settings = settings
+        self._encoding = encoding
+        self._is_headless = options.is_headless
+        self.credentials: Credentials = credentials_from(options.environ)
+        self._server = AnthropicClient(self.credentials)
+
+    def access(self, name: str) -> ModelAccess:
+        """The model of that name; without a name and without credentials, the offline model.
+
+        Raises:
+            UsageError: the name means nothing here.
+            CredentialsError: there are no credentials, and either the name needs them or nobody would see the banner.
+        """
+        if name.strip().lower() == OFFLINE or (not name and not self.credentials.can_call and not self._is_headless):
+            return self._offline()
+        model = resolve_model(name, is_first_party=self.credentials.is_first_party)
+        if not self.credentials.can_call:
+            raise missing_credentials()
+        return ModelAccess(self._server, model_info(model), False, self.credentials.base_url)
+
+    def _offline(self) -> ModelAccess:
+        window_tokens = self._settings.compaction.window_tokens or OFFLINE_WINDOW_TOKENS
+        client = OfflineModel(window_tokens=window_tokens, count_tokens=self._encoding.count)
+        info = ModelInfo(
+            OFFLINE, window_tokens, OFFLINE_OUTPUT_TOKENS, Price(0.0, 0.0, 0.0), token_factor=1.0, cache_minimum_tokens=0
+        )
+        return ModelAccess(client, info, True, "built in")
+
+    async def warm_up(self) -> None:
+        """Load what the first request needs, while the person is still typing."""
+        await self._server.warm_up()
+
+    async def close(self) -> None:
+        await self._server.close()
+
+
+def profile_for(
+    access: ModelAccess, settings: Settings, *, system: str, tools: tuple[JsonObject, ...]
+) -> RequestProfile:
+    """The request profile of a session with this model.
+
+    Raises:
+        UsageError: the effort setting means nothing.
+    """
+    info = access.info
+    try:
+        thinking = thinking_for(info, settings.effort)
+    except UsageError as error:
+        raise UsageError(f"The effort setting cannot be used: {error.message}", hint=error.hint) from error
+    return RequestProfile(
+        model=info.id,
+        system=system,
+        tools=tools,
+        max_tokens=min(settings.max_output_tokens or DEFAULT_MAX_OUTPUT_TOKENS, info.max_output_tokens),
+        thinking=thinking.thinking,
+        output_config=thinking.output_config,
+        cache_ttl="1h" if settings.is_cache_ttl_1h else "5m",
+        block_binding_drop=info.has_preserved_thinking and not access.is_offline,
+    )

@@ -1,0 +1,159 @@
+"""The slash commands the agent answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from pyagent.agent.context_keeper import PipelineKeeper
+from pyagent.agent.conversation import CommandHandler
+from pyagent.agent.journal import Journal
+from pyagent.compaction.outcome import Declined
+from pyagent.errors import UsageError
+from pyagent.events import EventSink, Notice, Report, SettingMoved
+from pyagent.log import Boundary, SettingChanged
+from pyagent.settings import PERMISSION_MODES
+
+_UPTO = re.compile(r"upto\s+(\d+)")
+
+
+class SessionCommands:
+    """Handlers by name. What concerns other objects (reports, model and mode switches) is passed in."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        keeper: PipelineKeeper,
+        emit: EventSink,
+        set_mode: Callable[[str], None],
+        set_model: Callable[[str], str],
+        reports: Mapping[str, Callable[[str], Report]],
+        start_over: Callable[[], None],
+        resume: Callable[[str], None],
+    ) -> None:
+        self._journal = journal
+        self._keeper = keeper
+        self._emit = emit
+        self._set_mode = set_mode
+        self._set_model = set_model
+        self._reports = reports
+        self._start_over = start_over
+        self._resume = resume
+
+    def handlers(self) -> dict[str, CommandHandler]:
+        return {
+            "compact": self.compact,
+            "compactions": self.compactions,
+            "mode": self.mode,
+            "model": self.model,
+            "rename": self.rename,
+            "clear": lambda argument: self._start_over(),
+            "resume": self.resume,
+            **{name: self._reporter(make) for name, make in self._reports.items()},
+        }
+
+    def _reporter(self, make: Callable[[str], Report]) -> CommandHandler:
+        def handle(argument: str) -> None:
+            self._emit(make(argument.strip()))
+
+        return handle
+
+    def compact(self, argument: str) -> Coroutine[Any, Any, None] | None:
+        """`/compact [instructions]`, `/compact undo`, `/compact preview`, `/compact upto N` (the Nth prompt in view).
+
+        The words are subcommands only when they are all there is, so that "undo the last edit, then …" stays an
+        instruction.
+        """
+        words = argument.strip()
+        if words == "undo":
+            self._emit(Notice(self._keeper.undo()))
+            return None
+        if words == "preview":
+            return self._preview()
+        upto = _UPTO.fullmatch(words)
+        if upto is not None:
+            return self._keeper.compact("", upto=self._prompt_position(int(upto[1])))
+        return self._keeper.compact(words)
+
+    def _prompt_position(self, number: int) -> int:
+        prompts = [at for at, item in enumerate(self._journal.state.view) if item.is_prompt]
+        if not 1 < number <= len(prompts):
+            raise UsageError(
+                f"There is no prompt {number} with something before it to compact.",
+                hint=f"The view holds {len(prompts)} of your prompts, counted from 1.",
+            )
+        return prompts[number - 1]
+
+    async def _preview(self) -> None:
+        preview = await self._keeper.preview()
+        if isinstance(preview, Declined):
+            self._emit(Notice(preview.reason))
+        else:
+            self._emit(Report("What /compact would do", preview.text))
+
+    def compactions(self, argument: str) -> None:
+        """List the compactions in force with their receipts."""
+        boundaries = self._journal.state.boundaries
+        if not boundaries:
+            self._emit(Notice("Nothing was compacted in this session yet."))
+            return
+        lines: list[str] = []
+        for number, record in enumerate(boundaries, start=1):
+            boundary = record.payload
+            assert isinstance(boundary, Boundary)
+            lines.append(
+                f"{number}. {record.at:%Y-%m-%d %H:%M} UTC · {boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens · "
+                f"{boundary.layer} ({boundary.trigger})"
+            )
+            lines += [f"   {name}: {_flat(value)}" for name, value in boundary.receipt.items() if value not in (None, [], {})]
+        self._emit(Report("Compactions", "\n".join(lines)))
+
+    def mode(self, argument: str) -> None:
+        """Set the permission mode."""
+        wanted = {"manual": "default"}.get(argument.strip(), argument.strip())
+        if wanted not in PERMISSION_MODES:
+            raise UsageError(f"There is no mode {argument!r}.", hint=f"The modes are {', '.join(PERMISSION_MODES)}.")
+        self._set_mode(wanted)
+        self.changed("mode", wanted)
+
+    def model(self, argument: str) -> None:
+        """Switch the model from the next request on."""
+        if not argument.strip():
+            raise UsageError("Say which model.", hint="For example: /model opus, or /model offline.")
+        self.changed("model", self._set_model(argument.strip()))
+        self._keeper.tell_gauge()
+        self._keeper.tell_cost()
+
+    def rename(self, argument: str) -> None:
+        """Give the session a title."""
+        title = " ".join(argument.split())
+        if not title:
+            raise UsageError("Say the new title.", hint="For example: /rename Parser work")
+        self.changed("title", title)
+
+    def resume(self, argument: str) -> None:
+        """Go on with another session."""
+        if not argument.strip():
+            raise UsageError("Say which session.", hint="An id, or words of its title or first prompt.")
+        self._resume(argument.strip())
+
+    def changed(self, name: str, value: str) -> None:
+        """Record a session setting and tell of it."""
+        self._journal.commit(SettingChanged(name, value))
+        self._emit(SettingMoved(name, value))
+
+
+def _flat(value: object) -> str:
+    match value:
+        case dict():
+            return ", ".join(f"{key} {_flat(item)}" for key, item in value.items())
+        case list():
+            return ", ".join(_flat(item) for item in value)
+        case float():
+            return f"{value:,.4g}"
+        case int():
+            return f"{value:,}"
+        case _:
+            return str(value)
