@@ -70,7 +70,10 @@ class AgentThread:
             early, self._early = self._early, []
         for command in early:
             host.send(command)
-        await host.run(assembly.first_opening)
+        try:
+            await host.run(assembly.first_opening)
+        finally:
+            await assembly.close()
 
 
 def start_agent(options: LaunchOptions, sink: EventSink) -> AgentHandle:

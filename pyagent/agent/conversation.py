@@ -69,6 +69,8 @@ class ConversationParts:
     """Called before a prompt is committed: sets what must stand before it (memory files, state that changed)."""
     check_prompt: Callable[[], None]
     """Raises `PyagentError` if no prompt may be sent now (context full with automatic compaction off)."""
+    opened: Callable[[], Awaitable[None]]
+    """Told once the conversation serves its mailbox: the first figures go out."""
     commands: Mapping[str, CommandHandler]
     permissions: PermissionBook
     close: Callable[[], Awaitable[None]]
@@ -104,6 +106,7 @@ class Conversation:
 
     async def run(self) -> None:
         """Serve the mailbox until `Shutdown`; then everything is ended and the log closed."""
+        opening = asyncio.ensure_future(self._parts.opened())
         try:
             while True:
                 self._start_next_work()
@@ -113,6 +116,8 @@ class Conversation:
                 if command is not None:
                     self._handle(command)
         finally:
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
             await self._stop_work()
             await self._parts.close()
             self._journal.close()

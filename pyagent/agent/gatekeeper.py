@@ -24,14 +24,11 @@ class SessionGatekeeper:
     def decide(
         self, tool: AnyTool, tool_input: JsonObject, question: PermissionQuestion | None, context: ToolContext
     ) -> Decision:
-        return self.engine.decide(
-            tool.name, tool_input, question, tool.is_read_only, context.cwd, context.allowed_dirs
-        )
+        return self.engine.decide(tool.name, tool_input, question, tool.is_read_only, context.cwd, context.allowed_dirs)
 
     async def ask(self, tool_use_id: str, question: PermissionQuestion) -> PermissionAnswer:
         assert self.ask_person is not None
-        answer = await self.ask_person(tool_use_id, question)
-        return answer
+        return await self.ask_person(tool_use_id, question)
 
     def allow_for_session(self, rule: str) -> None:
         self.engine = self.engine.with_session_rule(rule)

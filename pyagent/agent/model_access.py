@@ -64,7 +64,12 @@ class ModelDesk:
         window_tokens = self._settings.compaction.window_tokens or OFFLINE_WINDOW_TOKENS
         client = OfflineModel(window_tokens=window_tokens, count_tokens=self._encoding.count)
         info = ModelInfo(
-            OFFLINE, window_tokens, OFFLINE_OUTPUT_TOKENS, Price(0.0, 0.0, 0.0), token_factor=1.0, cache_minimum_tokens=0
+            OFFLINE,
+            window_tokens,
+            OFFLINE_OUTPUT_TOKENS,
+            Price(0.0, 0.0, 0.0),
+            token_factor=1.0,
+            cache_minimum_tokens=0,
         )
         return ModelAccess(client, info, True, "built in")
 

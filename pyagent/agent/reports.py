@@ -52,7 +52,6 @@ class StatusFacts:
     cwd: str
     git_branch: str
     context_files: Sequence[str]
-    settings_problems: Sequence[str]
 
 
 def status_report(facts: StatusFacts) -> Report:
@@ -67,8 +66,6 @@ def status_report(facts: StatusFacts) -> Report:
         ("memory files", ", ".join(facts.context_files) or "none"),
     ]
     lines = [f"{name:<13} {value}" for name, value in rows]
-    if facts.settings_problems:
-        lines += ["", "Settings that are ignored:", *(f"- {problem}" for problem in facts.settings_problems)]
     return Report("Status", "\n".join(lines), dict(rows))
 
 

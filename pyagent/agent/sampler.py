@@ -62,7 +62,7 @@ class MainSampler:
         source: str,
         sends_wire_events: bool,
     ) -> None:
-        self._client = client
+        self.client = client
         self._journal = journal
         self._profiles = profiles
         self._renderer = renderer
@@ -78,7 +78,7 @@ class MainSampler:
         self._call = _Call(plan, self._journal.clock())
         self._seen.clear()
         return await call_model(
-            self._client,
+            self.client,
             ModelRequest(plan.body(), profile.model, profile.all_betas, self._source),
             emit=self._watch,
             on_failure=self._bill_failure,

@@ -104,10 +104,12 @@ class SessionCommands:
             boundary = record.payload
             assert isinstance(boundary, Boundary)
             lines.append(
-                f"{number}. {record.at:%Y-%m-%d %H:%M} UTC · {boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens · "
-                f"{boundary.layer} ({boundary.trigger})"
+                f"{number}. {record.at:%Y-%m-%d %H:%M} UTC · {boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens"
+                f" · {boundary.layer} ({boundary.trigger})"
             )
-            lines += [f"   {name}: {_flat(value)}" for name, value in boundary.receipt.items() if value not in (None, [], {})]
+            lines += [
+                f"   {name}: {_flat(value)}" for name, value in boundary.receipt.items() if value not in (None, [], {})
+            ]
         self._emit(Report("Compactions", "\n".join(lines)))
 
     def mode(self, argument: str) -> None:

@@ -52,7 +52,7 @@ class ForkSummarizer:
         renderer: Renderer,
         emit: EventSink,
     ) -> None:
-        self._client = client
+        self.client = client
         self._journal = journal
         self._profiles = profiles
         self._renderer = renderer
@@ -62,7 +62,7 @@ class ForkSummarizer:
         profile, model = self._profiles.recorded(), self._profiles.model
         body = self._plan(request, profile).body()
         call = ModelRequest(body, profile.model, profile.all_betas, SOURCE)
-        response = await call_model(self._client, call, emit=self._progress(), on_failure=self._bill_failure)
+        response = await call_model(self.client, call, emit=self._progress(), on_failure=self._bill_failure)
         price = cost_usd(response.model or profile.model, response.usage, model)
         self._bill(response.model or profile.model, response.usage)
         return SummaryAnswer(response.content, response.stop_reason, response.usage, price)

@@ -109,9 +109,10 @@ class ToolRunner:
                 task.cancel()
             outcomes = await asyncio.gather(*tasks, return_exceptions=True)
             for use, outcome in zip(batch, outcomes, strict=True):
-                if use in waiting and isinstance(outcome, tuple):
+                if use in waiting:
                     waiting.remove(use)
-                    self._commit(use, outcome[0], duration_s=outcome[1])
+                    done = outcome if isinstance(outcome, tuple) else (ToolResult.error(INTERRUPTED_TEXT), 0.0)
+                    self._commit(use, done[0], duration_s=done[1])
             raise
 
     async def _run_one(self, use: ToolUseBlock, broken_input: str | None) -> tuple[ToolResult, float]:

@@ -1,0 +1,23 @@
+"""Ports of the pipeline where nothing stands behind them: a session without hooks or background notes."""
+
+from __future__ import annotations
+
+from pyagent.compaction.outcome import Trigger
+from pyagent.compaction.ports import PreCompactAnswer, SessionNotes
+
+
+class NoHooks:
+    """No hook is configured."""
+
+    async def pre_compact(self, trigger: Trigger, instructions: str) -> PreCompactAnswer:
+        return PreCompactAnswer()
+
+    async def session_start(self) -> tuple[str, ...]:
+        return ()
+
+
+class NoNotes:
+    """No notes are kept, so that a compaction writes its own summary."""
+
+    async def current(self) -> SessionNotes | None:
+        return None
