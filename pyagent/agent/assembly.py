@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -170,6 +170,7 @@ class Assembly:
         profile = _recorded_profile(state, access, definitions) or profile_for(
             access, self.settings, system=await self._system_prompt(cwd), tools=definitions
         )
+        profile = self.desk.store.degraded(access.endpoint, profile)
         if not is_resumed:
             journal.commit(SessionStarted(SCHEMA_VERSION, session.session_id, str(cwd), __version__, branch))
             if options.name:
@@ -319,6 +320,9 @@ class _Builder:
             emit=self._emit,
             source=self._source,
             sends_wire_events=self._options.is_headless,
+            store=shared.desk.store,
+            base_url=access.endpoint,
+            reports_cache_breaks=self._settings.compaction.gates.prompt_cache_break_detection,
         )
         self._keeper = self._make_keeper()
 
@@ -353,7 +357,17 @@ class _Builder:
             transcript_path=str(self._session.transcript_path or ""),
             encoding_ready=encoding.ready,
             after_boundary=self._memory.after_boundary,
+            learn_window=self._learn_window,
         )
+
+    def _learn_window(self, window_tokens: int, is_named: bool) -> None:
+        """Believe the server about its window: for good if it named the figure, else for this session."""
+        model = self._profiles.model
+        if window_tokens >= model.window_tokens:
+            return
+        if is_named and not self._access.is_offline:
+            self._shared.desk.store.learn(self._access.endpoint, model.id, window_tokens=window_tokens)
+        self._profiles.replace(self._profiles.current, replace(model, window_tokens=window_tokens))
 
     def parts(self) -> ConversationParts:
         options, journal = self._options, self._journal
@@ -425,6 +439,7 @@ class _Builder:
         access = self._shared.desk.access(name)
         current = self._profiles.current
         profile = profile_for(access, self._settings, system=current.system, tools=current.tools)
+        profile = self._shared.desk.store.degraded(access.endpoint, profile)
         self._access = access
         self._sampler.client = self._summarizer.client = access.client
         self._profiles.replace(profile, access.info)

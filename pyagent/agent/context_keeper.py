@@ -22,6 +22,7 @@ from pyagent.compaction.outcome import (
 )
 from pyagent.compaction.pipeline import Pipeline, PipelineResult
 from pyagent.compaction.ports import Ports
+from pyagent.compaction.reactive import learned_limit
 from pyagent.compaction.thresholds import gauge
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import PromptTooLongError, PyagentError
@@ -54,6 +55,7 @@ class PipelineKeeper:
         transcript_path: str,
         encoding_ready: Callable[[], Awaitable[None]],
         after_boundary: Callable[[], None],
+        learn_window: Callable[[int, bool], None],
     ) -> None:
         self.pipeline = pipeline
         self._ports = ports
@@ -65,6 +67,7 @@ class PipelineKeeper:
         self._transcript_path = transcript_path
         self._encoding_ready = encoding_ready
         self._after_boundary = after_boundary
+        self._learn_window = learn_window
         self.tracking = AutoCompactTracking.from_json(journal.state.tracking)
         self._overhead: tuple[str, bool, int] | None = None
 
@@ -80,7 +83,11 @@ class PipelineKeeper:
     async def recover(self, error: PromptTooLongError, refusals: int) -> bool:
         await self._encoding_ready()
         async with _TellsOfCancel(self._emit, lambda: True):
-            result = await self.pipeline.on_overflow(self.context(), error, refusals)
+            context = self.context()
+            if not error.is_byte_limit:
+                limit = learned_limit(error, self.pipeline.count(context).tokens, context.model.window_tokens)
+                self._learn_window(limit, error.limit_tokens is not None)
+            result = await self.pipeline.on_overflow(context, error, refusals)
         self._commit(result)
         self.tell_gauge()
         return any(isinstance(outcome, Applied) for _, outcome in result.outcomes)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from pyagent.agent.encoding import LocalEncoding
 from pyagent.agent.offline import OfflineModel
-from pyagent.agent.wire.catalogue import ModelInfo, Price, model_info, resolve_model, thinking_for
+from pyagent.agent.wire.capabilities import CapabilityStore
+from pyagent.agent.wire.catalogue import ModelInfo, Price, resolve_model, thinking_for
 from pyagent.agent.wire.client import AnthropicClient, Credentials, ModelClient, credentials_from
 from pyagent.agent.wire.failures import missing_credentials
 from pyagent.agent.wire.profile import RequestProfile
@@ -45,6 +47,7 @@ class ModelDesk:
         self._is_headless = options.is_headless
         self.credentials: Credentials = credentials_from(options.environ)
         self._server = AnthropicClient(self.credentials)
+        self.store = CapabilityStore(options.home, time.time)
 
     def access(self, name: str) -> ModelAccess:
         """The model of that name; without a name and without credentials, the offline model.
@@ -58,7 +61,9 @@ class ModelDesk:
         model = resolve_model(name, is_first_party=self.credentials.is_first_party)
         if not self.credentials.can_call:
             raise missing_credentials()
-        return ModelAccess(self._server, model_info(model), False, self.credentials.base_url)
+        return ModelAccess(
+            self._server, self.store.info(self.credentials.base_url, model), False, self.credentials.base_url
+        )
 
     def _offline(self) -> ModelAccess:
         window_tokens = self._settings.compaction.window_tokens or OFFLINE_WINDOW_TOKENS

@@ -1,23 +1,32 @@
-"""Makes the main loop's model calls: renders the view, posts it, and keeps hold of what was seen of the answer."""
+"""Makes the main loop's model calls: repairs the view if it must, renders it, posts it, cures what can be cured, and
+keeps hold of what was seen of the answer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyagent.agent.journal import Journal
+from pyagent.agent.wire.cache_break import CacheBreak, CacheWatch
+from pyagent.agent.wire.capabilities import CapabilityStore
 from pyagent.agent.wire.catalogue import ModelInfo
 from pyagent.agent.wire.client import ModelClient, ModelRequest
 from pyagent.agent.wire.cost import cost_usd
 from pyagent.agent.wire.failures import ApiFailure, BrokenStreamFailure
+from pyagent.agent.wire.heal import Cure, LowerMaxTokens, SwitchOff, WriteRepair, find_cure
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
+from pyagent.agent.wire.repair import MediaLimits, find_repair
 from pyagent.agent.wire.retry import CallEvent, call_model
 from pyagent.agent.wire.stream import Response
-from pyagent.events import EventSink, RequestStarted, StreamDiscarded, TextDelta
-from pyagent.log import AssistantEntry, CallCost, ProfileRecorded
+from pyagent.agent.wire.validate import Validator
+from pyagent.events import EventSink, Notice, RequestStarted, StreamDiscarded, TextDelta
+from pyagent.log import AssistantEntry, CallCost, NoticeShown, ProfileRecorded
 from pyagent.messages import Usage
+
+_log = logging.getLogger(__name__)
 
 
 class ProfileBook:
@@ -61,6 +70,9 @@ class MainSampler:
         emit: EventSink,
         source: str,
         sends_wire_events: bool,
+        store: CapabilityStore,
+        base_url: str,
+        reports_cache_breaks: bool,
     ) -> None:
         self.client = client
         self._journal = journal
@@ -69,15 +81,51 @@ class MainSampler:
         self._emit = emit
         self._source = source
         self._sends_wire_events = sends_wire_events
+        self._store = store
+        self._base_url = base_url
+        self._reports_cache_breaks = reports_cache_breaks
         self._call: _Call | None = None
         self._seen: list[str] = []
+        self._validator = Validator()
+        self._watch_state = CacheWatch()
+        self._last_epoch, self._last_profile_id = -1, ""
+        self.cache_breaks: list[CacheBreak] = []
 
     async def sample(self) -> Response:
-        profile = self._profiles.recorded()
-        plan = RequestPlan.of(profile, self._renderer.render(self._journal.state.view, profile))
+        cured: set[str] = set()
+        max_tokens: int | None = None
+        while True:
+            self._repair_view()
+            profile = self._profiles.recorded()
+            view = self._journal.state.view
+            plan = RequestPlan.of(profile, self._renderer.render(view, profile))
+            plan = replace(plan, max_tokens=max_tokens)
+            try:
+                return await self._post(plan)
+            except ApiFailure as failure:
+                cure = find_cure(failure, view, plan.rendered, profile, cured)
+                if cure is None:
+                    raise
+                _log.warning("cured %s: %s", cure.cause, failure.facts.server_text)
+                cured.add(cure.cause)
+                max_tokens = self._apply(cure) or max_tokens
+
+    async def _post(self, plan: RequestPlan) -> Response:
+        profile = plan.profile
+        fault = self._validator.fault(plan.rendered, plan.marks)
+        if fault is not None:
+            _log.error("a request is sent although it looks invalid: %s", fault)
         self._call = _Call(plan, self._journal.clock())
         self._seen.clear()
-        return await call_model(
+        epoch = self._journal.state.view.epoch
+        self._watch_state = self._watch_state.requested(
+            profile,
+            plan.rendered,
+            now_s=self._call.started_at.timestamp(),
+            is_announced=epoch != self._last_epoch or profile.profile_id != self._last_profile_id,
+        )
+        self._last_epoch, self._last_profile_id = epoch, profile.profile_id
+        response = await call_model(
             self.client,
             ModelRequest(plan.body(), profile.model, profile.all_betas, self._source),
             emit=self._watch,
@@ -85,6 +133,38 @@ class MainSampler:
             sends_wire_events=self._sends_wire_events,
             is_id_taken=lambda use_id: self._journal.state.view.tool_use(use_id) is not None,
         )
+        self._watch_state, found = self._watch_state.answered(response.usage, self._profiles.model)
+        if found is not None and self._reports_cache_breaks:
+            self._journal.commit(NoticeShown(_break_text(found), "warning"))
+            self.cache_breaks.append(found)
+        return response
+
+    def _repair_view(self) -> None:
+        """Write what must be put right before the view can be sent; no tool runs now."""
+        limits = MediaLimits.for_window(self._profiles.model.window_tokens)
+        repair = find_repair(self._journal.state.view, limits)
+        if repair is not None:
+            _log.warning("repaired the view: %s", repair.reason)
+            self._journal.commit(repair)
+
+    def _apply(self, cure: Cure) -> int | None:
+        """Do what a cure says; returns the output limit for this request alone, if that is the cure."""
+        profile, model = self._profiles.current, self._profiles.model
+        match cure:
+            case WriteRepair(repair=repair):
+                self._journal.commit(repair)
+            case SwitchOff(feature=feature, notice=notice):
+                self._store.switch_off(self._base_url, model.id, feature)
+                self._profiles.replace(self._store.degraded(self._base_url, profile), model)
+                self._emit(Notice(notice))
+            case LowerMaxTokens(max_tokens=max_tokens, is_model_limit=True):
+                self._store.learn(self._base_url, model.id, max_output_tokens=max_tokens)
+                self._profiles.replace(
+                    profile.with_changes(max_tokens=max_tokens), replace(model, max_output_tokens=max_tokens)
+                )
+            case LowerMaxTokens(max_tokens=max_tokens):
+                return max_tokens
+        return None
 
     def entry_for(self, response: Response) -> AssistantEntry:
         assert self._call is not None
@@ -129,3 +209,11 @@ class MainSampler:
             self._journal.commit(
                 CallCost(self._source, model, failure.usage, cost_usd(model, failure.usage, self._profiles.model))
             )
+
+
+def _break_text(found: CacheBreak) -> str:
+    price = "" if found.extra_usd is None else f", about ${found.extra_usd:.4f} more"
+    return (
+        f"The prompt cache was lost unexpectedly: {found.lost_tokens:,} tokens were sent anew{price} "
+        f"({'; '.join(found.causes)})."
+    )
