@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 
 from pyagent.agent.encoding import LocalEncoding
-from pyagent.agent.offline import OfflineModel
 from pyagent.agent.wire.capabilities import CapabilityStore
 from pyagent.agent.wire.catalogue import ModelInfo, Price, resolve_model, thinking_for
 from pyagent.agent.wire.client import AnthropicClient, Credentials, ModelClient, credentials_from
@@ -66,6 +65,9 @@ class ModelDesk:
         )
 
     def _offline(self) -> ModelAccess:
+        # Imported when it is wanted: with credentials it never is.
+        from pyagent.agent.offline import OfflineModel
+
         window_tokens = self._settings.compaction.window_tokens or OFFLINE_WINDOW_TOKENS
         client = OfflineModel(window_tokens=window_tokens, count_tokens=self._encoding.count)
         info = ModelInfo(
