@@ -325,6 +325,39 @@ class _Builder:
             reports_cache_breaks=self._settings.compaction.gates.prompt_cache_break_detection,
         )
         self._keeper = self._make_keeper()
+        self._model_facts: asyncio.Task[None] | None = None
+
+    async def _settle_model(self) -> None:
+        """Before the first request: what the server says of the model replaces what the catalogue says."""
+        if self._model_facts is None:
+            self._model_facts = asyncio.create_task(self._ask_endpoint(self._access))
+        await asyncio.shield(self._model_facts)
+
+    async def _ask_endpoint(self, access: ModelAccess) -> None:
+        info = await self._shared.desk.ask_endpoint(access)
+        if info == access.info or access is not self._access:
+            return
+        self._access = replace(access, info=info)
+        current = self._profiles.current
+        is_used = current.profile_id in self._journal.state.profiles
+        profile = current if is_used else self._profile(self._access, current)
+        self._profiles.replace(profile, info)
+        self._keeper.tell_gauge()
+
+    def _profile(self, access: ModelAccess, like: RequestProfile) -> RequestProfile:
+        """The profile for a model, with the system text and tools of another."""
+        profile = profile_for(access, self._settings, system=like.system, tools=like.tools)
+        return self._shared.desk.store.degraded(access.endpoint, profile)
+
+    async def _prepare_prompt(self) -> None:
+        await self._settle_model()
+        await self._memory.before_prompt()
+
+    async def _close(self) -> None:
+        if self._model_facts is not None:
+            self._model_facts.cancel()
+            await asyncio.gather(self._model_facts, return_exceptions=True)
+        await self._shell.close()
 
     def _make_keeper(self) -> PipelineKeeper:
         journal, encoding = self._journal, self._shared.encoding
@@ -392,12 +425,12 @@ class _Builder:
             journal=journal,
             turn=with_person,
             emit=self._emit,
-            prepare_prompt=self._memory.before_prompt,
+            prepare_prompt=self._prepare_prompt,
             check_prompt=self._keeper.check_room,
             opened=self._tell_figures,
             commands=self._commands().handlers(),
             permissions=self._gatekeeper,
-            close=self._shell.close,
+            close=self._close,
         )
 
     async def _tell_figures(self) -> None:
@@ -405,6 +438,7 @@ class _Builder:
         self._keeper.tell_gauge()
         self._keeper.tell_cost()
         await self._shared.encoding.ready()
+        await self._settle_model()
         self._keeper.tell_gauge()
 
     def _tool_context(self, use_id: str, report: Callable[[str], None]) -> ToolContext:
@@ -438,9 +472,9 @@ class _Builder:
     def _set_model(self, name: str) -> str:
         access = self._shared.desk.access(name)
         current = self._profiles.current
-        profile = profile_for(access, self._settings, system=current.system, tools=current.tools)
-        profile = self._shared.desk.store.degraded(access.endpoint, profile)
+        profile = self._profile(access, current)
         self._access = access
+        self._model_facts = None
         self._sampler.client = self._summarizer.client = access.client
         self._profiles.replace(profile, access.info)
         return access.info.id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from pyagent.agent.encoding import LocalEncoding
 from pyagent.agent.wire.capabilities import CapabilityStore
 from pyagent.agent.wire.catalogue import ModelInfo, Price, resolve_model, thinking_for
 from pyagent.agent.wire.client import AnthropicClient, Credentials, ModelClient, credentials_from
-from pyagent.agent.wire.failures import missing_credentials
+from pyagent.agent.wire.failures import ApiFailure, missing_credentials
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.errors import UsageError
 from pyagent.launch import LaunchOptions
@@ -25,6 +26,11 @@ OFFLINE_OUTPUT_TOKENS = 8_000
 
 DEFAULT_MAX_OUTPUT_TOKENS = 32_000
 """Of one answer: enough for a long file, and a runaway answer ends in a minute or two."""
+
+
+_NO_SUCH_ENDPOINT = (400, 404, 405, 501)
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,20 @@ class ModelDesk:
             cache_minimum_tokens=0,
         )
         return ModelAccess(client, info, True, "built in")
+
+    async def ask_endpoint(self, access: ModelAccess) -> ModelInfo:
+        """What the server itself says of a model, asked once a day; what is known already where it says nothing."""
+        if access.is_offline:
+            return access.info
+        model, base_url = access.info.id, self.credentials.base_url
+        if self.store.wants_endpoint(base_url, model):
+            try:
+                self.store.put_endpoint(base_url, model, await self._server.model_info(model))
+            except ApiFailure as failure:
+                _log.info("the models endpoint says nothing of %s: %s", model, failure.message)
+                if failure.status in _NO_SUCH_ENDPOINT:
+                    self.store.switch_off(base_url, model, "models")
+        return self.store.info(base_url, model)
 
     async def warm_up(self) -> None:
         """Load what the first request needs, while the person is still typing."""
