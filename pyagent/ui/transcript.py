@@ -25,7 +25,8 @@ from pyagent.ui.blocks import Block, BlockKind
 from pyagent.ui.lines import BLANK_LINE, Line, join_copied
 from pyagent.ui.strips import line_strip, painted
 from pyagent.ui.theme import Palette, palette
-from pyagent.ui.transcript_model import Match, Rendered, TranscriptModel
+from pyagent.ui.transcript_model import Rendered, TranscriptModel
+from pyagent.ui.transcript_search import TranscriptSearch
 
 _ROW_BITS = 20
 """A selection's y is (block index << 20 | line in block): it stays on its text when heights change."""
@@ -93,9 +94,7 @@ class Transcript(ScrollView, can_focus=True):
         self._is_placing = False
         self._palette: Palette | None = None
         self._base = Style.null()
-        self._query = ""
-        self._found_blocks: list[int] = []
-        self._found_at: tuple[int, int] | None = None
+        self._search = TranscriptSearch(self._model)
         self._mouse_down_at: Offset | None = None
 
     # What is shown
@@ -131,7 +130,7 @@ class Transcript(ScrollView, can_focus=True):
         """Take a block out (a prompt given back to the reader)."""
         with self._changing():
             self._model.remove(block_id)
-            self._found_blocks = self._model.find_blocks(self._query) if self._query else []
+            self._search.refresh()
 
     def load(self, blocks: Iterable[Block]) -> None:
         """Replace everything and go to the end."""
@@ -387,54 +386,32 @@ class Transcript(ScrollView, can_focus=True):
 
     def find(self, query: str) -> int:
         """Search and go to the nearest match upwards; how many blocks contain it."""
-        self._query = query
-        self._found_blocks = self._model.find_blocks(query) if query else []
-        self._found_at = None
-        if self._found_blocks:
-            bottom = self._model.heights.at(self.scroll_offset.y + self._view_rows - 1)[0]
-            before = [index for index in self._found_blocks if index <= bottom] or self._found_blocks[-1:]
-            self._go_to_match(before[-1], -1)
-        self.refresh()
-        return len(self._found_blocks)
+        top = self._top_line() if len(self._model) else (0, 0)
+        last_visible = self._model.heights.at(self.scroll_offset.y + self._view_rows - 1)[0] if len(self._model) else 0
+        self._search.start(query, last_visible)
+        self._show_match(top)
+        return self._search.block_count
 
     def action_find_next(self, direction: int) -> None:
         """Go to the next or previous match, around the ends."""
-        if not self._found_blocks:
-            return
-        if self._found_at is None:
-            self._go_to_match(self._found_blocks[-1], -1)
-            return
-        index, number = self._found_at
-        count = len(self._model.matches(index, self._query))
-        if 0 <= number + direction < count:
-            self._found_at = (index, number + direction)
-            self._reveal_match()
-            return
-        at = self._found_blocks.index(index) + direction
-        self._go_to_match(self._found_blocks[at % len(self._found_blocks)], 0 if direction > 0 else -1)
+        if self._search.block_count:
+            top = self._top_line()
+            self._search.step(direction)
+            self._show_match(top)
 
     def clear_find(self) -> None:
         """Take the search's marks off."""
-        self._query, self._found_blocks, self._found_at = "", [], None
+        self._search.clear()
         self.refresh()
 
-    def _go_to_match(self, index: int, number: int) -> None:
-        matches = self._model.matches(index, self._query)
-        block = self._model[index]
-        if not matches and block.is_foldable and block.is_collapsed:
-            self._model.update(block.id, collapsed=False)
-            matches = self._model.matches(index, self._query)
-        self._found_at = (index, number % len(matches) if matches else 0)
-        self._reveal_match()
-
-    def _reveal_match(self) -> None:
-        if self._found_at is None:
-            return
-        index, number = self._found_at
-        matches = self._model.matches(index, self._query)
-        line = matches[number][0][0] if matches else self._first_row(index)
-        self._place(self._top_line())
-        self._reveal(index, line)
+    def _show_match(self, top: tuple[int, int]) -> None:
+        """Bring the present match into sight; `top` is where the view stood before a block may have unfolded."""
+        place = self._search.place()
+        if place is not None:
+            self._place(top)
+            index, line = place
+            self._reveal(index, self._first_row(index) if line is None else line)
+        self.refresh()
 
     # Selection
 
@@ -508,8 +485,8 @@ class Transcript(ScrollView, can_focus=True):
         ranges: list[tuple[int, int, Style]] = []
         if self._model[index].id == self.current_id and number == self._first_row(index):
             ranges.append((0, -1, colours.style("fill.current")))
-        if self._query:
-            ranges += self._found_ranges(index, number, colours)
+        for start, end, is_current in self._search.pieces(index, number):
+            ranges.append((start, end, colours.style("found.current" if is_current else "found")))
         selection = self.text_selection
         span = selection.get_span(y) if selection is not None else None
         if span is not None and rendered.lines[number].text:
@@ -519,14 +496,6 @@ class Transcript(ScrollView, can_focus=True):
             if start < end:
                 ranges.append((start, end, colours.style("selection")))
         return ranges
-
-    def _found_ranges(self, index: int, number: int, colours: Palette) -> Iterator[tuple[int, int, Style]]:
-        matches: list[Match] = self._model.matches(index, self._query)
-        for count, match in enumerate(matches):
-            is_current = self._found_at == (index, count)
-            for line, start, end in match:
-                if line == number:
-                    yield start, end, colours.style("found.current" if is_current else "found")
 
     def _with_pill(self, strip: Strip, width_cells: int, colours: Palette) -> Strip:
         text = self._pill_text()
