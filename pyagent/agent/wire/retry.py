@@ -71,7 +71,8 @@ async def call_model(
             on_failure(failure)
             overloads = overloads + 1 if _is_overload(failure) else 0
             is_last = not failure.is_retryable or attempt >= policy.max_attempts
-            if failure.is_retryable and (is_last or overloads >= OVERLOADS_BEFORE_FALLBACK_COUNT):
+            is_long = (failure.retry_after_s or 0.0) > policy.retry_after_cap_s
+            if failure.is_retryable and (is_last or is_long or overloads >= OVERLOADS_BEFORE_FALLBACK_COUNT):
                 fallback = next_request(failure)
                 if fallback is not None:
                     request, attempt, overloads = fallback, 0, 0
