@@ -97,7 +97,8 @@ class Assembly:
     def __init__(self, options: LaunchOptions, emit: EventSink) -> None:
         self.options = options
         self.emit = emit
-        loaded = load_settings(options, is_trusted=is_trusted(options.cwd, options.home))
+        self.is_trusted = is_trusted(options.cwd, options.home)
+        loaded = load_settings(options, is_trusted=self.is_trusted)
         self.settings = loaded.settings
         self._problems = loaded.problems
         self.encoding = LocalEncoding()
@@ -307,7 +308,9 @@ class _Builder:
         self._shell = ShellSession(self._settings, environ=self._options.environ)
         self._renderer = Renderer(lambda data: shared.encoding.count(data.decode("utf-8", "replace")))
         self._memory = MemoryKeeper(
-            lambda: load_memory_files(self._options.cwd, self._options.home, self._options.environ),
+            lambda: load_memory_files(
+                self._options.cwd, self._options.home, self._options.environ, is_trusted=shared.is_trusted
+            ),
             journal=journal,
             emit=self._emit,
         )
