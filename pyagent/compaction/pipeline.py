@@ -20,6 +20,7 @@ from pyagent.compaction.compactor import Preview
 from pyagent.compaction.context import PipelineContext, Sizer
 from pyagent.compaction.count import Calibration, ContextCount, ContextCounter, Tokenizer
 from pyagent.compaction.outcome import Applied, Compacted, Declined, EditsQueued, LayerOutcome, NewRecord
+from pyagent.compaction.ports import SessionNotes
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import PyagentError
 from pyagent.log import TrackingSaved
@@ -116,6 +117,12 @@ class Pipeline:
     async def preview(self, ctx: PipelineContext, *, upto: int | None = None) -> Preview | Declined:
         """What `/compact` would do now: no call, no change."""
         return await compactor.preview(ctx, self._sizer(ctx), self.count(ctx).tokens, upto=upto)
+
+    async def draft(self, ctx: PipelineContext) -> SessionNotes | Declined:
+        """A summary made ahead, in the background, while the cache is warm. Offered back through `NotesSource`."""
+        if not ctx.thresholds.is_auto_on:
+            return Declined("automatic compaction is switched off")
+        return await compactor.draft(ctx, self._sizer(ctx), self.count(ctx).tokens)
 
     def undo_forecast(self, ctx: PipelineContext, view_before: View) -> int:
         """Tokens the context would hold if the last compaction were undone."""
