@@ -48,6 +48,9 @@ CONNECT_TIMEOUT_S = 10.0
 METADATA_TIMEOUT_S = 15.0
 """For the model list and token counts: nobody should wait long for what an estimate can replace."""
 
+MIN_SECRET_CHARS = 8
+"""A shorter key, as people give servers of their own that check none, would be found in any text."""
+
 MESSAGES_PATH = "/v1/messages"
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "proxy-authorization"})
 
@@ -253,7 +256,7 @@ class AnthropicClient:
         """
         failure = _failure_of(error)
         texts = f"{failure.message} {failure.facts.server_text}"
-        if not any(secret in texts for secret in self._credentials.secrets):
+        if not any(secret in texts for secret in self._credentials.secrets if len(secret) >= MIN_SECRET_CHARS):
             return failure
         return RefusedFailure("The server's error text held the key, so it is not shown.", FailureFacts(failure.status))
 
