@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.compaction.builder import Talk  # the repository's root must be on the path first
+from tests.compaction.builder import Talk, with_usage  # the repository's root must be on the path first
 from tests.compaction.fakes import Bench
 
 SIZES = (100, 500, 1_000, 5_000, 10_000)
@@ -27,6 +27,7 @@ def conversation(entries: int) -> Talk:
     talk = Talk()
     while len(talk.view) < entries:
         talk.task("go on", rounds=3, tokens=20)
+        talk.answer("so far", usage=with_usage(1_000 + 40 * len(talk.view)))
     return talk
 
 
@@ -34,12 +35,14 @@ def measure(entries: int) -> tuple[float, float]:
     """Milliseconds of CPU of the first pass and the median of the following, each with one more entry."""
     bench = Bench(conversation(entries), window_tokens=10_000_000)
     times: list[float] = []
+    loop = asyncio.new_event_loop()
     for number in range(REPEATS + 1):
         bench.talk.prompt("one more") if number % 2 else bench.talk.answer("yes")
         context = bench.context()
         began = time.process_time()
-        asyncio.run(bench.pipeline.before_request(context))
+        loop.run_until_complete(bench.pipeline.before_request(context))
         times.append((time.process_time() - began) * 1_000)
+    loop.close()
     return times[0], statistics.median(times[1:])
 
 
