@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,6 +47,7 @@ from pyagent.agent.trust import is_trusted
 from pyagent.agent.turn import TurnParts
 from pyagent.agent.wire.profile import RENDERER_VERSION, RequestProfile
 from pyagent.agent.wire.render import Renderer
+from pyagent.agent.wire.retry import CallWaits
 from pyagent.compaction.pipeline import Pipeline
 from pyagent.compaction.ports import Ports
 from pyagent.compaction.tracking import AutoCompactTracking
@@ -94,13 +95,21 @@ class RunLimits:
 class Assembly:
     """What all conversations of one program run share, and how each is put together."""
 
-    def __init__(self, options: LaunchOptions, emit: EventSink) -> None:
+    def __init__(
+        self,
+        options: LaunchOptions,
+        emit: EventSink,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`sleep` is what passes the time between two attempts of a model call."""
         self.options = options
         self.emit = emit
         self.is_trusted = is_trusted(options.cwd, options.home)
         loaded = load_settings(options, is_trusted=self.is_trusted)
         self.settings = loaded.settings
         self._problems = loaded.problems
+        self.waits = CallWaits.of(self.settings, sleep)
         self.encoding = LocalEncoding()
         self.desk = ModelDesk(options, self.settings, self.encoding)
         self._folder = project_dir(options.home, options.cwd)
@@ -326,6 +335,7 @@ class _Builder:
             store=shared.desk.store,
             base_url=access.endpoint,
             reports_cache_breaks=self._settings.compaction.gates.prompt_cache_break_detection,
+            waits=shared.waits,
         )
         self._keeper = self._make_keeper()
         self._model_facts: asyncio.Task[None] | None = None
@@ -370,6 +380,7 @@ class _Builder:
             profiles=self._profiles,
             renderer=self._renderer,
             emit=self._emit,
+            waits=self._shared.waits,
         )
         ports = Ports(
             summarizer=self._summarizer,
