@@ -6,15 +6,8 @@ import asyncio
 import os
 
 from pyagent.events import PermissionQuestion
-from pyagent.tools.editable import (
-    Change,
-    RefusedError,
-    carry_out,
-    check_creatable,
-    encoded,
-    load_original,
-    shown_to_user,
-)
+from pyagent.messages import scrub_surrogates
+from pyagent.tools.editable import Change, RefusedError, carry_out, encoded, load_original, shown_to_user
 from pyagent.tools.paths import printable_name, resolve_path, write_question
 from pyagent.tools.shell import uninterrupted
 from pyagent.tools.text_file import Encoding
@@ -76,9 +69,8 @@ def plan_write(tool_input: WriteInput, context: ToolContext) -> Change:
     """
     path = resolve_path(tool_input.file_path, context.cwd)
     name = printable_name(path)
-    content = tool_input.content
-    if not os.path.exists(path):
-        check_creatable(path)
+    content = scrub_surrogates(tool_input.content)
+    if not path.exists():
         data = encoded(content, Encoding("utf-8"), path)
         return Change(path, None, data, "", content, "write", False, f"Created {name}.")
     original = load_original(path, context)

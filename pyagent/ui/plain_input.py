@@ -63,10 +63,7 @@ class StreamReader:
 
 
 class TerminalReader:
-    """Lines of a person: Enter sends, Alt+Enter breaks the line, Ctrl+X Ctrl+E opens the editor.
-
-    Ctrl+J sends too, as an Enter typed before the prompt stands arrives as one.
-    """
+    """Lines of a person: Enter sends, Ctrl+J or Alt+Enter breaks the line, Ctrl+X Ctrl+E opens the editor."""
 
     is_interactive = True
 
@@ -96,6 +93,7 @@ class TerminalReader:
 
         keys = KeyBindings()
 
+        @keys.add("c-j")
         @keys.add("escape", "enter")
         def _(event: Any) -> None:
             event.current_buffer.insert_text("\n")
