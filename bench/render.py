@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
+from pyagent.agent.wire.repair import MediaLimits, Repairer
 from pyagent.agent.wire.validate import Validator
 from pyagent.log import AssistantEntry, Payload, Record, UserEntry
 from pyagent.messages import TextBlock, ToolResultBlock, Usage
@@ -49,11 +50,12 @@ def measure(count: int, profile: RequestProfile) -> dict[str, float]:
     view = View()
     for record in records[:count]:
         view = view.appended(record)
-    renderer, validator = Renderer(), Validator()
+    renderer, validator, repairer = Renderer(), Validator(), Repairer()
     started_s = time.process_time()
     body = RequestPlan.of(profile, renderer.render(view, profile)).body()
     first_ms = (time.process_time() - started_s) * 1_000
     validator.fault(renderer.render(view, profile))
+    repairer.find(view, MediaLimits())
     samples: list[float] = []
     for at, record in enumerate(records[count : count + 2 * REPEATS], start=count):
         view = view.appended(record)
@@ -61,6 +63,7 @@ def measure(count: int, profile: RequestProfile) -> dict[str, float]:
             # A response: the request comes once its result stands behind it.
             continue
         started_s = time.process_time()
+        repairer.find(view, MediaLimits())
         rendered = renderer.render(view, profile)
         plan = RequestPlan.of(profile, rendered)
         validator.fault(rendered, plan.marks)

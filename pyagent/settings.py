@@ -68,6 +68,12 @@ class Settings:
     theme: str = ""
     max_output_tokens: int | None = None
     is_cache_ttl_1h: bool = False
+    max_retries: int | None = None
+    """How often a failed call is made again; None for the built-in number."""
+    api_timeout_ms: int | None = None
+    """Until a response's headers come; None for what suits the server."""
+    stream_idle_timeout_ms: int | None = None
+    """Between two events of a response; None for what suits the server."""
     bash_default_timeout_ms: int = 120_000
     bash_max_timeout_ms: int = 600_000
     bash_max_output_chars: int = 30_000
@@ -123,6 +129,9 @@ _ENVIRONMENT: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ("API_TARGET_INPUT_TOKENS", "compaction.api_target_tokens", _whole(1)),
     ("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "max_output_tokens", _whole(1)),
     ("ENABLE_PROMPT_CACHING_1H", "is_cache_ttl_1h", _bool),
+    ("CLAUDE_CODE_MAX_RETRIES", "max_retries", _whole(0, 100)),
+    ("API_TIMEOUT_MS", "api_timeout_ms", _whole(1)),
+    ("CLAUDE_STREAM_IDLE_TIMEOUT_MS", "stream_idle_timeout_ms", _whole(1)),
     ("BASH_DEFAULT_TIMEOUT_MS", "bash_default_timeout_ms", _whole(1)),
     ("BASH_MAX_TIMEOUT_MS", "bash_max_timeout_ms", _whole(1)),
     ("BASH_MAX_OUTPUT_LENGTH", "bash_max_output_chars", _whole(1_000, 150_000)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,6 +47,7 @@ from pyagent.agent.trust import is_trusted
 from pyagent.agent.turn import TurnParts
 from pyagent.agent.wire.profile import RENDERER_VERSION, RequestProfile
 from pyagent.agent.wire.render import Renderer
+from pyagent.agent.wire.retry import CallWaits
 from pyagent.compaction.pipeline import Pipeline
 from pyagent.compaction.ports import Ports
 from pyagent.compaction.tracking import AutoCompactTracking
@@ -94,12 +95,21 @@ class RunLimits:
 class Assembly:
     """What all conversations of one program run share, and how each is put together."""
 
-    def __init__(self, options: LaunchOptions, emit: EventSink) -> None:
+    def __init__(
+        self,
+        options: LaunchOptions,
+        emit: EventSink,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`sleep` is what passes the time between two attempts of a model call."""
         self.options = options
         self.emit = emit
-        loaded = load_settings(options, is_trusted=is_trusted(options.cwd, options.home))
+        self.is_trusted = is_trusted(options.cwd, options.home)
+        loaded = load_settings(options, is_trusted=self.is_trusted)
         self.settings = loaded.settings
         self._problems = loaded.problems
+        self.waits = CallWaits.of(self.settings, sleep)
         self.encoding = LocalEncoding()
         self.desk = ModelDesk(options, self.settings, self.encoding)
         self._folder = project_dir(options.home, options.cwd)
@@ -307,7 +317,9 @@ class _Builder:
         self._shell = ShellSession(self._settings, environ=self._options.environ)
         self._renderer = Renderer(lambda data: shared.encoding.count(data.decode("utf-8", "replace")))
         self._memory = MemoryKeeper(
-            lambda: load_memory_files(self._options.cwd, self._options.home, self._options.environ),
+            lambda: load_memory_files(
+                self._options.cwd, self._options.home, self._options.environ, is_trusted=shared.is_trusted
+            ),
             journal=journal,
             emit=self._emit,
         )
@@ -323,6 +335,7 @@ class _Builder:
             store=shared.desk.store,
             base_url=access.endpoint,
             reports_cache_breaks=self._settings.compaction.gates.prompt_cache_break_detection,
+            waits=shared.waits,
         )
         self._keeper = self._make_keeper()
         self._model_facts: asyncio.Task[None] | None = None
@@ -367,6 +380,7 @@ class _Builder:
             profiles=self._profiles,
             renderer=self._renderer,
             emit=self._emit,
+            waits=self._shared.waits,
         )
         ports = Ports(
             summarizer=self._summarizer,

@@ -19,7 +19,7 @@ from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
 from pyagent.agent.wire.repair import MediaLimits, find_repair
-from pyagent.agent.wire.retry import CallEvent, call_model
+from pyagent.agent.wire.retry import CallEvent, CallWaits, call_model
 from pyagent.agent.wire.stream import Response
 from pyagent.agent.wire.validate import Validator
 from pyagent.events import EventSink, Notice, RequestStarted, StreamDiscarded, TextDelta
@@ -73,6 +73,7 @@ class MainSampler:
         store: CapabilityStore,
         base_url: str,
         reports_cache_breaks: bool,
+        waits: CallWaits,
     ) -> None:
         self.client = client
         self._journal = journal
@@ -84,6 +85,7 @@ class MainSampler:
         self._store = store
         self._base_url = base_url
         self._reports_cache_breaks = reports_cache_breaks
+        self._waits = waits
         self._call: _Call | None = None
         self._seen: list[str] = []
         self._validator = Validator()
@@ -127,8 +129,17 @@ class MainSampler:
         self._last_epoch, self._last_profile_id = epoch, profile.profile_id
         response = await call_model(
             self.client,
-            ModelRequest(plan.body(), profile.model, profile.all_betas, self._source),
+            ModelRequest(
+                plan.body(),
+                profile.model,
+                profile.all_betas,
+                self._source,
+                first_byte_timeout_s=self._waits.first_byte_timeout_s,
+                idle_timeout_s=self._waits.idle_timeout_s,
+            ),
             emit=self._watch,
+            policy=self._waits.policy,
+            sleep=self._waits.sleep,
             on_failure=self._bill_failure,
             sends_wire_events=self._sends_wire_events,
             is_id_taken=lambda use_id: self._journal.state.view.tool_use(use_id) is not None,

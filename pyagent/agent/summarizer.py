@@ -12,7 +12,7 @@ from pyagent.agent.wire.failures import ApiFailure, BrokenStreamFailure
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Marks, Renderer
-from pyagent.agent.wire.retry import CallEvent, call_model
+from pyagent.agent.wire.retry import CallEvent, CallWaits, call_model
 from pyagent.compaction.ports import SummaryAnswer, SummaryRequest
 from pyagent.events import CompactionProgress, EventSink, RetryScheduled, TextDelta
 from pyagent.log import AssistantEntry, CallCost, Payload, Record, UserEntry
@@ -51,18 +51,34 @@ class ForkSummarizer:
         profiles: ProfileBook,
         renderer: Renderer,
         emit: EventSink,
+        waits: CallWaits,
     ) -> None:
         self.client = client
         self._journal = journal
         self._profiles = profiles
         self._renderer = renderer
         self._emit = emit
+        self._waits = waits
 
     async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
         profile, model = self._profiles.recorded(), self._profiles.model
         body = self._plan(request, profile).body()
-        call = ModelRequest(body, profile.model, profile.all_betas, SOURCE)
-        response = await call_model(self.client, call, emit=self._progress(), on_failure=self._bill_failure)
+        call = ModelRequest(
+            body,
+            profile.model,
+            profile.all_betas,
+            SOURCE,
+            first_byte_timeout_s=self._waits.first_byte_timeout_s,
+            idle_timeout_s=self._waits.idle_timeout_s,
+        )
+        response = await call_model(
+            self.client,
+            call,
+            emit=self._progress(),
+            policy=self._waits.policy,
+            sleep=self._waits.sleep,
+            on_failure=self._bill_failure,
+        )
         price = cost_usd(response.model or profile.model, response.usage, model)
         self._bill(response.model or profile.model, response.usage)
         return SummaryAnswer(response.content, response.stop_reason, response.usage, price)

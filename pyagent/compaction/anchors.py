@@ -20,9 +20,11 @@ MAX_ANCHOR_CHARS = 240
 MIN_PATH_MENTIONS = 2
 """A path mentioned once in passing is no anchor unless a tool touched it."""
 
-_RULE = re.compile(
-    r"[^.!?\n]*\b(?:do not|don't|never|only|always|must not|must|instead of|without)\b[^.!?\n]*", re.IGNORECASE
-)
+MAX_SCANNED_CHARS = 20_000
+"""Of one text: what a person means to be kept is not in the middle of a pasted log."""
+
+_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?!\s|$))+[.!?\n]?")
+_RULE_WORD = re.compile(r"\b(?:do not|don't|never|only|always|must not|must|instead of|without)\b", re.IGNORECASE)
 _PATH = re.compile(
     r"(?<![\w/.-])(?:~?/|\.{1,2}/)?(?:[\w.-]+/)+[\w.-]*\w|(?<![\w/.-])[\w-]+\.(?:py|js|ts|go|rs|md|toml|json|ya?ml|c|h|cpp|java|rb|sh|sql)\b"
 )
@@ -30,7 +32,6 @@ _CODE = re.compile(r"\b(?:[A-Z][A-Za-z]*(?:Error|Exception)|E\d{3,5}|[A-Z]{2,}-\
 _NUMBER = re.compile(
     r"(?<![\w.])\d[\d,._]*(?:\.\d+)?\s?(?:%|ms|s|MB|GB|KB|kB|px|tokens?|bytes?|requests?|users?|port)?(?!\w)"
 )
-_QUESTION = re.compile(r"[^.!?\n]+\?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,15 @@ def anchors_of(items: Iterable[ViewItem]) -> tuple[Anchor, ...]:
         for block in item.blocks():
             match block:
                 case TextBlock(text=text) if item.is_prompt:
-                    _note(found["rule"], (m.strip() for m in _RULE.findall(text)))
+                    text = text[:MAX_SCANNED_CHARS]
+                    sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)]
+                    _note(found["rule"], (s.rstrip(".!") for s in sentences if _RULE_WORD.search(s)))
                     _note(found["number"], (m.strip() for m in _NUMBER.findall(text) if len(m.strip()) > 1))
-                    _note(found["question"], (m.strip() for m in _QUESTION.findall(text)))
+                    _note(found["question"], (s for s in sentences if s.endswith("?")))
                     mentions.update(dict.fromkeys(_PATH.findall(text), MIN_PATH_MENTIONS))
                     _note(found["path"], _PATH.findall(text))
                 case TextBlock(text=text) if not _is_own(item):
-                    paths = _PATH.findall(text)
+                    paths = _PATH.findall(text[:MAX_SCANNED_CHARS])
                     mentions.update(paths)
                     _note(found["path"], paths)
                 case ToolUseBlock(id=use_id, name=name, input=given):
@@ -80,7 +83,7 @@ def anchors_of(items: Iterable[ViewItem]) -> tuple[Anchor, ...]:
                     if isinstance(command, str):
                         commands[use_id] = command.strip()
                 case ToolResultBlock(tool_use_id=use_id, is_error=True):
-                    _note(found["error"], _CODE.findall(block.text))
+                    _note(found["error"], _CODE.findall(block.text[-MAX_SCANNED_CHARS:]))
                     if commands.get(use_id):
                         _note(found["command"], [commands[use_id]])
                 case _:

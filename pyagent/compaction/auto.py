@@ -44,7 +44,7 @@ def should_auto_compact(
         return AutoDecision(False, "automatic compaction is switched off")
     if settings.gates.reactive_only and settings.gates.reactive_compact:
         return AutoDecision(False, "compaction waits for the server's refusal (reactive_only)")
-    if settings.gates.context_collapse and collapse_still_helps:
+    if settings.gates.context_collapse and collapse_still_helps and count.tokens < thresholds.blocking:
         return AutoDecision(False, "collapsing finished rounds still frees enough")
     if count.tokens < thresholds.trigger:
         return AutoDecision(False, f"{count.tokens:,} of {thresholds.trigger:,} tokens")

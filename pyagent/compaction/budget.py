@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from pyagent.compaction import restore
 from pyagent.compaction.context import Sizer
-from pyagent.compaction.plan import SUMMARY_SHARE, CompactionPlan
+from pyagent.compaction.plan import SUMMARY_SHARE, CompactionPlan, is_made_by_compaction
 from pyagent.compaction.ports import RestoreText
 from pyagent.compaction.restore import FoundFile, Material, numbered
 from pyagent.compaction.rounds import api_rounds
@@ -326,17 +326,8 @@ def _fitting_tail(plan: CompactionPlan, shelf: _Shelf, sizer: Sizer) -> int:
 def _kept_uuids(plan: CompactionPlan, tail_from: int, *, with_prompt: bool) -> tuple[str, ...]:
     view = plan.view
     kept = [view.items[plan.last_prompt].uuid] if with_prompt and plan.last_prompt is not None else []
-    kept += [item.uuid for item in view.items[tail_from:] if not _is_made_by_compaction(view, item.uuid)]
+    kept += [item.uuid for item in view.items[tail_from:] if not is_made_by_compaction(view, item)]
     return tuple(kept)
-
-
-def _is_made_by_compaction(view: View, uuid: str) -> bool:
-    """Summary and restored state of the boundary before: they are made anew."""
-    position = view.position_of(uuid)
-    if position is None or view.boundary is None or view.items[position].record.seq > view.boundary.seq:
-        return False
-    entry = view.items[position].record.payload
-    return isinstance(entry, UserEntry) and entry.origin in ("summary", "attachment")
 
 
 def prompt_texts(view: View, end: int) -> tuple[tuple[str, str], ...]:

@@ -28,12 +28,15 @@ def collapse_finished(view: View, sizer: Sizer) -> tuple[Fold, ...] | str:
     if len(prompts) <= KEEP_PROMPTS:
         return "no stretch is old enough to fold"
     limit = prompts[-KEEP_PROMPTS]
+    rounds = api_rounds(view)
+    clean_cuts = {r.end for r in rounds}
+    open_at = [r.start for r in rounds if not r.is_complete]
     folds: list[Fold] = []
     for first, following in pairwise(prompts):
         if following > limit:
             break
-        rounds = [r for r in api_rounds(view) if r.start >= first and r.end <= following]
-        if not rounds or not all(r.is_complete for r in rounds) or rounds[-1].end != following:
+        is_finished = following in clean_cuts and not any(first <= start < following for start in open_at)
+        if not is_finished or (first > 0 and first not in clean_cuts):
             continue
         items = [item for item in view.items[first + 1 : following] if not item.is_prompt and _is_foldable(item)]
         tokens = sum(sizer.item(view, item) for item in items)

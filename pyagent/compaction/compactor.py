@@ -16,7 +16,7 @@ from pyagent.compaction.extractive import extractive_summary
 from pyagent.compaction.full import Bill, NoSummary, summarise
 from pyagent.compaction.outcome import Declined, LayerOutcome, NewRecord, Trigger
 from pyagent.compaction.plan import CompactionPlan, plan_compaction
-from pyagent.compaction.ports import PreCompactAnswer, RestorableState
+from pyagent.compaction.ports import PreCompactAnswer, RestorableState, SessionNotes
 from pyagent.compaction.restore import Material, gather
 from pyagent.compaction.session_memory import notes_as_summary, plan_from_notes
 from pyagent.compaction.thresholds import Thresholds
@@ -99,6 +99,22 @@ async def manual_compact(
     return await run.extract(tracking, made.reason, failure=run.failure(made.reason))
 
 
+async def draft(ctx: PipelineContext, sizer: Sizer, tokens: int) -> SessionNotes | Declined:
+    """A summary prepared ahead from a snapshot: it serves like notes once a compaction is due."""
+    run = CompactionRun(ctx, sizer, "auto", tokens)
+    plan = run.plan()
+    if isinstance(plan, str):
+        return Declined(plan)
+    if not is_cache_warm(ctx.view, ctx.now):
+        return Declined("the prompt cache is cold, so a draft would cost a whole context")
+    made = await summarise(
+        plan, ctx.ports.summarizer, sizer, instructions=(), shares_prefix=True, may_retry_streams=False
+    )
+    if isinstance(made, NoSummary):
+        return Declined(made.reason, is_failure=True)
+    return SessionNotes(made.text, plan.view.items[made.plan.covered_end - 1].uuid)
+
+
 async def preview(ctx: PipelineContext, sizer: Sizer, tokens: int, *, upto: int | None = None) -> Preview | Declined:
     """The plan and its assembly with a summary of the length that would be asked for."""
     if ctx.settings.is_disabled:
@@ -108,7 +124,9 @@ async def preview(ctx: PipelineContext, sizer: Sizer, tokens: int, *, upto: int 
     plan = notes_plan[0] if notes_plan else run.plan()
     if isinstance(plan, str):
         return Declined(plan)
-    material = Material(await ctx.ports.sources.state())
+    ports = ctx.ports
+    # Hooks have effects of their own, so a preview runs none.
+    material = await gather(plan.view, plan.keep_from, ctx.history, ports.sources, ports.hooks, hook_output=())
     summary = notes_plan[1] if notes_plan else _stand_in(plan, sizer)
     assembly = assemble(plan, summary, material, prompt_texts(plan.view, plan.keep_from), sizer)
     after = prepare(ctx, plan, assembly, sizer, bill=Bill(), started_s=0.0, state=material.state)

@@ -404,12 +404,17 @@ class ContextCounter:
             self.calibration = replace(self.calibration, through_seq=max(self.calibration.through_seq, fresh[-1].seq))
 
 
+MAX_UNREPORTED = 50
+"""Responses without a usage to walk past: with more in a row the server reports none, and all is estimated."""
+
+
 def _responses(view: View) -> Iterator[_Response]:
     """The responses with a usage that came since the view's boundary, newest first, each once."""
     since = -1 if view.boundary is None else view.boundary.seq
     assistants = view.index.assistants
     cursor = _count_below(assistants, len(view)) - 1
-    while cursor >= 0:
+    unreported = 0
+    while cursor >= 0 and unreported < MAX_UNREPORTED:
         item = view.items[assistants[cursor]]
         entry = item.record.payload
         assert isinstance(entry, AssistantEntry)
@@ -420,7 +425,9 @@ def _responses(view: View) -> Iterator[_Response]:
         while cursor >= 0 and entry.message_id and _message_id(view.items[assistants[cursor]]) == entry.message_id:
             members.append(assistants[cursor])
             cursor -= 1
+        unreported += 1
         if entry.usage.is_reported:
+            unreported = 0
             first = members[-1]
             yield _Response(
                 view.items[first].uuid, first, tuple(reversed(members)), item.record.seq, entry.model, entry.usage

@@ -97,7 +97,7 @@ class _Attempt:
     def request(self, instructions: Sequence[str]) -> SummaryRequest:
         target = self.plan.summary_target_tokens // (2 if self.fault == "cut_off" else 1)
         return SummaryRequest(
-            view=_part(self.plan.view, self.first, self.plan.covered_end),
+            view=_part(self.plan.view, self.first, self.plan.covered_end, is_whole=self.shares_prefix),
             instruction=summary_instruction(target, instructions, None if self.refused else self.fault),
             max_output_tokens=self.plan.max_output_tokens,
             shares_prefix=self.shares_prefix,
@@ -125,6 +125,10 @@ async def summarise(
             answer = await summarizer.summarize(attempt.request(instructions))
         except PromptTooLongError as error:
             bill, too_long, reason = bill.plus_failed_call(), too_long + 1, error.message
+            if error.is_byte_limit and attempt.shares_prefix:
+                # Too many bytes are images: without them the request may well fit, whole as it is.
+                attempt = replace(attempt, shares_prefix=False, refused=None)
+                continue
             shorter = _shortened(attempt, sizer, error.gap_tokens)
             if too_long > MAX_PTL_RETRIES or shorter is None:
                 break
@@ -213,12 +217,22 @@ def _count_to_drop(sizes: Sequence[int], gap_tokens: int | None) -> int:
     return len(sizes) - 1
 
 
-def _part(view: View, first: int, end: int) -> View:
-    """The items from `first` to before `end`, opened by a marker if they would begin with the assistant's words."""
-    if first == 0 and end == len(view):
-        return view
+def _part(view: View, first: int, end: int, *, is_whole: bool) -> View:
+    """The items from `first` to before `end`, opened by a marker if they would begin with the assistant's words.
+
+    Unless it must be the prefix as it was sent, what will be restored from its source anyway is left out.
+    """
     items = view.items[first:end]
+    if not is_whole:
+        items = tuple(item for item in items if not _is_restored_anyway(item))
+    if items == view.items:
+        return view
     if first and items and not items[0].is_user:
         marker = UserEntry((TextBlock(TRUNCATION_MARKER),), origin="reminder")
         items = (ViewItem(Record(-1, "truncation-marker", datetime(1970, 1, 1, tzinfo=UTC), marker)), *items)
     return View(items, view.epoch, view.boundary)
+
+
+def _is_restored_anyway(item: ViewItem) -> bool:
+    entry = item.record.payload
+    return isinstance(entry, UserEntry) and entry.origin == "attachment"

@@ -20,6 +20,7 @@ from pyagent.compaction.compactor import Preview
 from pyagent.compaction.context import PipelineContext, Sizer
 from pyagent.compaction.count import Calibration, ContextCount, ContextCounter, Tokenizer
 from pyagent.compaction.outcome import Applied, Compacted, Declined, EditsQueued, LayerOutcome, NewRecord
+from pyagent.compaction.ports import SessionNotes
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import PyagentError
 from pyagent.log import TrackingSaved
@@ -97,7 +98,7 @@ class Pipeline:
             if decision.is_worth_telling and not tracking.is_told:
                 largest = ", ".join(compactor.largest_contributors(now, self._sizer(ctx)))
                 notices, tracking = (f"Not compacting: {decision.reason}. Largest parts: {largest}.",), tracking.told()
-        return self._result(now, outcomes, tracking, count, notices, before=ctx.tracking)
+        return self._result(now, outcomes, tracking.after_request(), count, notices, before=ctx.tracking)
 
     async def compact(self, ctx: PipelineContext, instructions: str = "", *, upto: int | None = None) -> PipelineResult:
         """`/compact`: always tried, whatever the breakers say. `upto` limits it to the items before that position."""
@@ -116,6 +117,12 @@ class Pipeline:
     async def preview(self, ctx: PipelineContext, *, upto: int | None = None) -> Preview | Declined:
         """What `/compact` would do now: no call, no change."""
         return await compactor.preview(ctx, self._sizer(ctx), self.count(ctx).tokens, upto=upto)
+
+    async def draft(self, ctx: PipelineContext) -> SessionNotes | Declined:
+        """A summary made ahead, in the background, while the cache is warm. Offered back through `NotesSource`."""
+        if not ctx.thresholds.is_auto_on:
+            return Declined("automatic compaction is switched off")
+        return await compactor.draft(ctx, self._sizer(ctx), self.count(ctx).tokens)
 
     def undo_forecast(self, ctx: PipelineContext, view_before: View) -> int:
         """Tokens the context would hold if the last compaction were undone."""
@@ -163,7 +170,9 @@ class Pipeline:
         before: AutoCompactTracking | None = None,
     ) -> PipelineResult:
         records = [record for _, outcome in outcomes for record in outcome.records]
-        if tracking != (before or ctx.tracking) or records:
+        # The turn counter alone is not worth a line in the session file for each request.
+        before = replace(before or ctx.tracking, turn_counter=tracking.turn_counter)
+        if tracking != before or records:
             tracking = replace(tracking, calibration=self.counter.calibration.to_json())
             records.append(NewRecord(ctx.ports.new_uuid(), TrackingSaved(tracking.to_json())))
         # A boundary or an edit of history leaves nothing for the server to drop.

@@ -11,7 +11,8 @@ from pyagent.compaction.context import Sizer
 from pyagent.compaction.outcome import Trigger
 from pyagent.compaction.rounds import Round, api_rounds
 from pyagent.compaction.thresholds import Thresholds
-from pyagent.view import View
+from pyagent.log import UserEntry
+from pyagent.view import View, ViewItem
 
 BUDGET_SHARE = 0.50
 """Of what the trigger leaves beside system and tools: what stands behind a boundary may take this much."""
@@ -120,13 +121,29 @@ def first_since_boundary(view: View) -> int:
     return next((n for n, item in enumerate(view.items) if item.record.seq > seq), len(view))
 
 
+def is_made_by_compaction(view: View, item: ViewItem) -> bool:
+    """Whether it is the summary or restored state of the boundary before: these are made anew each time."""
+    entry = item.record.payload
+    if view.boundary is None or item.record.seq > view.boundary.seq or not isinstance(entry, UserEntry):
+        return False
+    return entry.origin in ("summary", "attachment")
+
+
 def _current_round_start(view: View, rounds: tuple[Round, ...], covered: int) -> int:
     """Where the round starts that the model is in the middle of; the view's length if it is waiting for a prompt."""
-    if covered < len(view):
+    last = len(view) - 1
+    while last >= 0 and is_made_by_compaction(view, view.items[last]):
+        last -= 1
+    if last < 0:
+        return len(view)
+    if last >= covered:
         return covered
-    if view.items and view.items[-1].is_user and rounds:
-        return rounds[-1].start
-    return len(view)
+    if not view.items[last].is_user:
+        return len(view)
+    start = next((r.start for r in reversed(rounds) if r.start <= last), 0)
+    while start < last and is_made_by_compaction(view, view.items[start]):
+        start += 1
+    return start
 
 
 def _tail_start(view: View, sizer: Sizer, rounds: tuple[Round, ...], keep_from: int, max_tokens: int) -> int:

@@ -7,6 +7,7 @@ import errno
 import os
 import secrets
 import stat
+import tempfile
 from pathlib import Path
 
 IN_PLACE_ERRORS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ETXTBSY})
@@ -123,8 +124,6 @@ def _write_in_place(path: Path, data: bytes, expected: bytes) -> None:
     except OSError as error:
         if error.errno not in IN_PLACE_ERRORS:
             raise
-        import tempfile
-
         backup = _write_temporary(Path(tempfile.gettempdir()) / path.name, expected, 0o600)
     must_keep_backup = False
     try:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from dataclasses import replace
 
 from pydantic import Field
 
 from pyagent.errors import PyagentError
 from pyagent.events import PermissionQuestion
+from pyagent.log import FileSeen
 from pyagent.messages import JsonObject, TextBlock
 from pyagent.settings import Settings
+from pyagent.tools.paths import is_folder
+from pyagent.tools.seen_by_command import files_seen_by
 from pyagent.tools.shell import (
     CANCEL_GRACE_S,
     LIVE_INTERVAL_S,
@@ -68,7 +72,7 @@ class BashTool:
             return ToolResult.error("The command holds a NUL character, which no shell can take.")
         notes: list[str] = []
         cwd = context.cwd
-        if not cwd.is_dir():
+        if not is_folder(cwd):
             cwd = context.allowed_dirs[0]
             notes.append(f"The working directory {context.cwd} no longer exists; this ran in {cwd}.")
         try:
@@ -95,14 +99,18 @@ class BashTool:
             return ToolResult.of(_joined(text, notes), display={"summary": f"goes on as {task.id}"})
 
         new_cwd, note = next_directory(task, context)
-        if not context.cwd.is_dir() and new_cwd is None:
+        if not is_folder(context.cwd) and new_cwd is None:
             new_cwd = cwd
         if note:
             notes.append(note)
         if task.is_background and task.state == "running":
             task.text.flush_lines()
             notes.append(f"Jobs it left behind still run, as background task {task.id}.")
-        return self._result(task, tool_input, notes, is_timed_out).moved_to(new_cwd)
+        result = self._result(task, tool_input, notes, is_timed_out)
+        seen: tuple[FileSeen, ...] = ()
+        if task.exit_code == 0 and not notes:
+            seen = await asyncio.to_thread(files_seen_by, tool_input.command, task.output.text(), cwd, context)
+        return replace(result, cwd=new_cwd, files_seen=seen)
 
     def _timeout_s(self, tool_input: BashInput) -> float:
         asked_ms = tool_input.timeout or self._settings.bash_default_timeout_ms
@@ -114,6 +122,8 @@ class BashTool:
         try:
             await asyncio.wait_for(task.done.wait(), self._timeout_s(tool_input))
         except TimeoutError:
+            if task.done.is_set():
+                return False
             if tool_input.timeout is None and can_go_on_in_background(tool_input.command):
                 context.shell.keep_in_background(task)
             else:
@@ -145,7 +155,13 @@ class BashTool:
             is_failure = answer is None
             notes.insert(0, f"Exit code {exit_code}" + (f" ({answer})" if answer else ""))
         text = task.output.text()
-        display: JsonObject = {"exit_code": exit_code, "lines": task.output.newline_count}
+        lines = task.output.newline_count
+        summary = f"exit code {exit_code}" if is_failure and not is_timed_out else f"{lines:,} lines"
+        display: JsonObject = {
+            "summary": "timed out" if is_timed_out else summary,
+            "exit_code": exit_code,
+            "lines": lines,
+        }
         if task.output.path is not None:
             display["full_output"] = str(task.output.path)
         return ToolResult((TextBlock(_joined(text, notes)),), is_error=is_failure, display=display)

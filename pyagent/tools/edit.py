@@ -7,8 +7,15 @@ import os
 from pathlib import Path
 
 from pyagent.events import PermissionQuestion
-from pyagent.messages import scrub_surrogates
-from pyagent.tools.editable import Change, RefusedError, carry_out, encoded, load_original, shown_to_user
+from pyagent.tools.editable import (
+    Change,
+    RefusedError,
+    carry_out,
+    check_creatable,
+    encoded,
+    load_original,
+    shown_to_user,
+)
 from pyagent.tools.matching import MatchError, replace_text
 from pyagent.tools.paths import missing_file_text, printable_name, resolve_path, write_question
 from pyagent.tools.shell import uninterrupted
@@ -72,12 +79,13 @@ def plan_edit(tool_input: EditInput, context: ToolContext) -> Change:
     """
     path = resolve_path(tool_input.file_path, context.cwd)
     name = printable_name(path)
-    old, new = tool_input.old_string, scrub_surrogates(tool_input.new_string)
+    old, new = tool_input.old_string, tool_input.new_string
     if old == new:
         raise RefusedError("old_string and new_string are the same: there is nothing to change.")
-    if not path.exists():
+    if not os.path.exists(path):
         if old:
             raise RefusedError(missing_file_text(path, context))
+        check_creatable(path)
         return Change(path, None, encoded(new, Encoding("utf-8"), path), "", new, "edit", False, f"Created {name}.")
     if path.suffix == ".ipynb":
         raise RefusedError(f"{name} is a notebook: use NotebookEdit.")

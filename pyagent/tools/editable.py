@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -54,6 +55,12 @@ class Change:
     """Whether parts of the new content are unknown to the model."""
     done: str
     """What to tell the model once it is written."""
+
+
+def check_creatable(path: Path) -> None:
+    """Raises RefusedError for a link in a circle: resolved as far as it goes, it is a link still."""
+    if os.path.islink(path):
+        raise RefusedError(f"{printable_name(path)} is a link that leads back to itself.")
 
 
 def load_original(path: Path, context: ToolContext) -> Original:
@@ -116,7 +123,8 @@ def carry_out(change: Change, context: ToolContext) -> ToolResult:
     except (FileExistsError, NotADirectoryError):
         return ToolResult.error(f"{name} cannot be made: a part of its path is a file.")
     except OSError as error:
-        return ToolResult.error(f"{name} could not be written: {error.strerror}. Its old content is untouched.")
+        untouched = "" if change.old_data is None else " Its old content is untouched."
+        return ToolResult.error(f"{name} could not be written: {error.strerror}." + untouched)
     hunks = structured_patch(visible(change.old_text), visible(change.new_text))
     seen = FileSeen(
         str(change.path),

@@ -13,7 +13,15 @@ from pydantic import Field
 
 from pyagent.events import PermissionQuestion
 from pyagent.tools.glob_pattern import GlobPattern, PatternError
-from pyagent.tools.paths import missing_file_text, printable_name, read_question, resolve_path, short_path
+from pyagent.tools.paths import (
+    exists,
+    is_folder,
+    missing_file_text,
+    printable_name,
+    read_question,
+    resolve_path,
+    short_path,
+)
 from pyagent.tools.ripgrep import ripgrep_path, run_ripgrep
 from pyagent.tools.search_fallback import walk_files
 from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
@@ -54,9 +62,9 @@ class GlobTool:
 
     async def run(self, tool_input: GlobInput, context: ToolContext) -> ToolResult:
         root, text = _root_and_pattern(tool_input, context)
-        if not root.exists():
+        if not exists(root):
             return ToolResult.error(missing_file_text(root, context))
-        if not root.is_dir():
+        if not is_folder(root):
             return ToolResult.error(f"{printable_name(root)} is a file; `path` must be a folder.")
         try:
             pattern = GlobPattern(text)
@@ -64,7 +72,7 @@ class GlobTool:
             base = resolve_path(pattern.fixed_folder or ".", root)
         except (PatternError, re.error) as error:
             return ToolResult.error(f"The pattern cannot be used: {error}")
-        if not base.is_dir():
+        if not is_folder(base):
             return ToolResult.of(
                 f"No files found: {short_path(base, context.cwd)} does not exist.", display={"summary": "0 files"}
             )
@@ -110,20 +118,26 @@ class GlobTool:
         is_hidden_shown = pattern.names_hidden
         program = self._find_ripgrep()
         if program is None:
-            files, is_cut = await walk_files(base, is_hidden_shown, is_ignored_shown, timeout_s)
-        else:
-            arguments = ["--files", "--null", "--no-require-git", "--glob=!.git"]
-            arguments += ["--hidden"] if is_hidden_shown else []
-            arguments += ["--no-ignore"] if is_ignored_shown else []
-            if pattern.depth is not None:
-                arguments.append(f"--max-depth={pattern.depth - prefix.count('/')}")
-            run = await run_ripgrep(
-                program, arguments, cwd=base, timeout_s=timeout_s, max_bytes=MAX_LISTING_BYTES, separator=b"\0"
-            )
-            if run.error:
-                raise OSError(run.error)
-            files, is_cut = [os.fsdecode(name) for name in run.output.split(b"\0") if name], run.is_cut
-        return await asyncio.to_thread(lambda: [name for name in files if pattern.matches(prefix + name)]), is_cut
+            names, is_cut = await walk_files(base, is_hidden_shown, is_ignored_shown, timeout_s)
+            return await asyncio.to_thread(_matches, pattern, prefix, names), is_cut
+        arguments = ["--files", "--null", "--no-require-git", "--glob=!.git"]
+        arguments += ["--hidden"] if is_hidden_shown else []
+        arguments += ["--no-ignore"] if is_ignored_shown else []
+        if pattern.depth is not None:
+            arguments.append(f"--max-depth={pattern.depth - prefix.count('/')}")
+        run = await run_ripgrep(
+            program, arguments, cwd=base, timeout_s=timeout_s, max_bytes=MAX_LISTING_BYTES, separator=b"\0"
+        )
+        if run.error:
+            raise OSError(run.error)
+        # In a thread: a million names take a second or two.
+        return await asyncio.to_thread(_matches, pattern, prefix, run.output), run.is_cut
+
+
+def _matches(pattern: GlobPattern, prefix: str, names: bytes | list[str]) -> list[str]:
+    if isinstance(names, bytes):
+        names = [os.fsdecode(name) for name in names.split(b"\0") if name]
+    return [name for name in names if pattern.matches(prefix + name)]
 
 
 def _root_and_pattern(tool_input: GlobInput, context: ToolContext) -> tuple[Path, str]:

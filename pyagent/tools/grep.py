@@ -14,7 +14,7 @@ from pydantic import Field
 
 from pyagent.events import PermissionQuestion
 from pyagent.tools.glob import newest_first
-from pyagent.tools.paths import missing_file_text, read_question, resolve_path, short_path
+from pyagent.tools.paths import exists, is_folder, missing_file_text, read_question, resolve_path, short_path
 from pyagent.tools.ripgrep import ripgrep_path, run_ripgrep
 from pyagent.tools.search_fallback import FallbackQuery, search_files
 from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
@@ -81,12 +81,11 @@ class GrepTool:
 
     async def run(self, tool_input: GrepInput, context: ToolContext) -> ToolResult:
         target = resolve_path(tool_input.path or ".", context.cwd)
-        if not target.exists():
+        if not exists(target):
             return ToolResult.error(missing_file_text(target, context))
-        if not target.is_dir() and not target.is_file():
+        base, only = (target, None) if is_folder(target) else (target.parent, target.name)
+        if only is not None and not target.is_file():
             return ToolResult.error(f"{target} is neither a file nor a folder.")
-        base = target if target.is_dir() else target.parent
-        only = None if target.is_dir() else target.name
         try:
             found = await self._search(tool_input, base, only, tool_input.output_mode, TIMEOUT_S)
         except OSError as error:
@@ -138,12 +137,11 @@ class GrepTool:
         if found.has_unreadable:
             notes.append("Some files could not be read.")
         if total < FEW_MATCHES and not found.is_cut and only is None:
-            notes += await self._ignored_note(tool_input, base, context)
+            notes += await self._ignored_note(tool_input, _names(found.output), base, context)
         text = "\n".join([*shown, *(f"[{note}]" for note in notes)])
         return ToolResult.of(text, display={"summary": f"{total:,} {unit}", "lines": len(shown)})
 
-    async def _ignored_note(self, tool_input: GrepInput, base: Path, context: ToolContext) -> list[str]:
-        seen = _counts((await self._search(tool_input, base, None, "count", IGNORED_TIMEOUT_S)).output)
+    async def _ignored_note(self, tool_input: GrepInput, seen: set[str], base: Path, context: ToolContext) -> list[str]:
         all_found = await self._search(tool_input, base, None, "count", IGNORED_TIMEOUT_S, is_ignored_shown=True)
         hidden = {name: count for name, count in _counts(all_found.output).items() if name not in seen}
         if not hidden:
@@ -229,6 +227,13 @@ def _globs(tool_input: GrepInput) -> list[str]:
 
 _COUNT = re.compile(rb"([^\0]+)\0(\d+)\n")
 _NUMBERED = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
+
+
+def _names(output: bytes) -> set[str]:
+    """The files an output of few matches is about, in any mode."""
+    return {
+        os.fsdecode(chunk[chunk.rfind(b"\n./") + 1 :]).removeprefix("./") for chunk in output.split(b"\0")[:-1] if chunk
+    }
 
 
 def _counts(output: bytes) -> dict[str, int]:

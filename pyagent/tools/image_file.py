@@ -16,6 +16,8 @@ MAX_SIDE_PX = 2_000
 MAX_IMAGE_BYTES = 3_750_000
 """The API takes 5 MB of base64 an image, which is this much."""
 MAX_FILE_BYTES = 50 * 1024 * 1024
+MAX_PIXELS = 80_000_000
+"""More would take over 300 MB decoded; Pillow warns of a decompression bomb from about here on."""
 SMALL_JPEG_QUALITY = 85
 
 
@@ -44,6 +46,8 @@ def image_result(path: Path, context: ToolContext) -> ToolResult:
     data = path.read_bytes()
     media_type = media_type_of(data)
     width, height = pixel_size(data)
+    if width * height > MAX_PIXELS:
+        return ToolResult.error(f"{name} has {width} × {height} pixels: too many to be decoded safely.")
     if max(width, height) > MAX_SIDE_PX or len(data) > MAX_IMAGE_BYTES:
         smaller = _downscaled(data, media_type)
         if smaller is None:

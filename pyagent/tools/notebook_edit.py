@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import secrets
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from pyagent.events import PermissionQuestion
-from pyagent.messages import JsonObject, scrub_surrogates
+from pyagent.messages import JsonObject
 from pyagent.tools.editable import Change, RefusedError, carry_out, encoded, load_original
 from pyagent.tools.notebook import cell_id, joined
 from pyagent.tools.paths import missing_file_text, printable_name, resolve_path, write_question
@@ -74,7 +75,7 @@ def plan_cell_edit(tool_input: NotebookEditInput, context: ToolContext) -> Chang
     """
     path = resolve_path(tool_input.notebook_path, context.cwd)
     name = printable_name(path)
-    if not path.exists():
+    if not os.path.exists(path):
         raise RefusedError(missing_file_text(path, context))
     original = load_original(path, context)
     if original.is_changed:
@@ -85,7 +86,7 @@ def plan_cell_edit(tool_input: NotebookEditInput, context: ToolContext) -> Chang
         has_ids = (notebook.get("nbformat", 4), notebook.get("nbformat_minor", 0)) >= (4, 5)
     except (ValueError, KeyError, TypeError) as error:
         raise RefusedError(f"{name} is not a Jupyter notebook.") from error
-    source = scrub_surrogates(tool_input.new_source)
+    source = tool_input.new_source
     match tool_input.edit_mode:
         case "delete":
             del cells[_position(cells, tool_input.cell_id)]

@@ -37,9 +37,10 @@ def resolve_path(text: str, cwd: Path) -> Path:
 
     Grep and Glob show bytes of a name that are not UTF-8 as `\\xNN`; such a name is understood when it is given back.
     """
-    path = Path(os.path.realpath(cwd / Path(text).expanduser()))
-    if _BYTE_ESCAPE.search(text) and not path.exists():
-        raw = os.fsencode(str(cwd / Path(text).expanduser()))
+    plain = os.path.join(cwd, os.path.expanduser(text.replace("\0", "\\x00")))
+    path = Path(os.path.realpath(plain))
+    if _BYTE_ESCAPE.search(text) and not os.path.exists(path):
+        raw = os.fsencode(plain)
         unescaped = re.sub(rb"\\x([89a-f][0-9a-f])", lambda match: bytes([int(match[1], 16)]), raw)
         if os.path.lexists(unescaped):
             return Path(os.path.realpath(os.fsdecode(unescaped)))
@@ -59,6 +60,15 @@ def short_path(path: str | Path, cwd: Path) -> str:
     except ValueError:
         return printable_name(path)
     return printable_name(relative)
+
+
+def exists(path: Path) -> bool:
+    """Whether something is there. False also where that cannot be looked up; one system call."""
+    return os.path.exists(path)
+
+
+def is_folder(path: Path) -> bool:
+    return os.path.isdir(path)
 
 
 def is_within(path: Path, folders: Iterable[Path]) -> bool:
@@ -81,7 +91,7 @@ def protected_reason(path: Path) -> str:
 def near_names(path: Path, count: int = 3) -> tuple[str, ...]:
     """Names that exist and that the model may have meant instead of a missing `path`; nearest first."""
     parent = path.parent
-    while not parent.is_dir() and parent != parent.parent:
+    while not os.path.isdir(parent) and parent != parent.parent:
         path, parent = parent, parent.parent
     names: list[str] = []
     try:
@@ -111,7 +121,7 @@ def read_question(tool_name: str, path: Path, context: ToolContext) -> Permissio
     """Reading inside the allowed folders, and what pyagent itself put aside, is not asked about."""
     if is_within(path, (*context.allowed_dirs, context.results_dir)):
         return None
-    folder = path if path.is_dir() else path.parent
+    folder = path if os.path.isdir(path) else path.parent
     return PermissionQuestion(
         tool_name=tool_name,
         action="read",

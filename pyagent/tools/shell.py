@@ -9,8 +9,9 @@ import fcntl
 import os
 import secrets
 import shutil
+import threading
 import weakref
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -212,7 +213,7 @@ class ShellSession:
         return await uninterrupted(self._stop(task, grace_s))
 
     async def _stop(self, task: ShellTask, grace_s: float) -> int:
-        survivors = await asyncio.to_thread(task.tree.end, grace_s)
+        survivors = await in_own_thread(lambda: task.tree.end(grace_s))
         task.stopping.set()
         if task.watcher is not None and not survivors:
             await task.watcher
@@ -261,6 +262,23 @@ class ShellSession:
         task.done.set()
 
 
+async def in_own_thread(work: Callable[[], ResultT]) -> ResultT:
+    """Run it in a thread of its own: stopping a command must not queue behind searches in the shared pool."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[ResultT] = loop.create_future()
+
+    def run() -> None:
+        try:
+            value = work()
+        except BaseException as error:
+            loop.call_soon_threadsafe(result.set_exception, error)
+        else:
+            loop.call_soon_threadsafe(result.set_result, value)
+
+    threading.Thread(target=run, name="pyagent-stop", daemon=True).start()
+    return await result
+
+
 async def uninterrupted(work: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Finish `work` even if the caller is cancelled meanwhile; the cancel is raised afterwards."""
     inner = asyncio.ensure_future(work)
@@ -280,7 +298,7 @@ def next_directory(task: ShellTask, context: ToolContext) -> tuple[Path | None, 
     final = task.final_cwd
     if final is None or final == context.cwd:
         return None, ""
-    if final.is_dir() and is_within(final, context.allowed_dirs):
+    if os.path.isdir(final) and is_within(final, context.allowed_dirs):
         return final, ""
     project = context.allowed_dirs[0]
     return project, f"The working directory was reset to {project}: {final} is not inside the project."

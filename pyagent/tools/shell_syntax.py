@@ -77,6 +77,15 @@ def _simple_commands(node: Node) -> list[Node]:
     return [found for child in node.named_children for found in _simple_commands(child)]
 
 
+def is_one_plain_command(command: str) -> bool:
+    """Whether this is one program with its arguments: no list, pipe, redirection, assignment or substitution."""
+    root = _root(command)
+    if root is None or len(root.named_children) != 1:
+        return False
+    node = root.named_children[0]
+    return node.type == "command" and len(_words(node)) == len(node.named_children) and len(_simple_commands(node)) == 1
+
+
 def can_go_on_in_background(command: str) -> bool:
     """Whether a command that outran its time may be kept running."""
     root = _root(command)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from pyagent.events import PermissionQuestion
 from pyagent.log import FileSeen
-from pyagent.messages import JsonObject, ResultContent, TextBlock
+from pyagent.messages import JsonObject, ResultContent, TextBlock, scrub_json
 from pyagent.state import KnownFile
 
 if TYPE_CHECKING:
@@ -23,6 +23,12 @@ class ToolInput(BaseModel):
     """Base of all tool inputs: unknown fields are refused, so that a misspelt one is told to the model."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _scrub(cls, data: Any) -> Any:
+        """No lone surrogate reaches a file name, a process or a file: none of them can take one."""
+        return scrub_json(data)
 
 
 class FileMemory(Protocol):
@@ -71,9 +77,6 @@ class ToolResult:
     @classmethod
     def error(cls, text: str, *, display: JsonObject | None = None) -> ToolResult:
         return cls((TextBlock(text),), is_error=True, display=display or {})
-
-    def moved_to(self, cwd: Path | None) -> ToolResult:
-        return replace(self, cwd=cwd)
 
     @property
     def text(self) -> str:

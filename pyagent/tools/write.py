@@ -6,8 +6,15 @@ import asyncio
 import os
 
 from pyagent.events import PermissionQuestion
-from pyagent.messages import scrub_surrogates
-from pyagent.tools.editable import Change, RefusedError, carry_out, encoded, load_original, shown_to_user
+from pyagent.tools.editable import (
+    Change,
+    RefusedError,
+    carry_out,
+    check_creatable,
+    encoded,
+    load_original,
+    shown_to_user,
+)
 from pyagent.tools.paths import printable_name, resolve_path, write_question
 from pyagent.tools.shell import uninterrupted
 from pyagent.tools.text_file import Encoding
@@ -69,8 +76,9 @@ def plan_write(tool_input: WriteInput, context: ToolContext) -> Change:
     """
     path = resolve_path(tool_input.file_path, context.cwd)
     name = printable_name(path)
-    content = scrub_surrogates(tool_input.content)
-    if not path.exists():
+    content = tool_input.content
+    if not os.path.exists(path):
+        check_creatable(path)
         data = encoded(content, Encoding("utf-8"), path)
         return Change(path, None, data, "", content, "write", False, f"Created {name}.")
     original = load_original(path, context)

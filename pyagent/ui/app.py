@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,14 +46,14 @@ from pyagent.ui.completion import Candidate, CompletionMenu
 from pyagent.ui.dialogs.approval import ApprovalScreen
 from pyagent.ui.dialogs.help import HelpScreen, HelpSection
 from pyagent.ui.dialogs.pager import PagerScreen, block_layout
-from pyagent.ui.dialogs.picker import PickerItem, PickerScreen
+from pyagent.ui.dialogs.picker import PickerItem, PickerScreen, Preview
 from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.editor import edited_text
 from pyagent.ui.files import FileIndex
 from pyagent.ui.history import PromptHistory, Recall, history_path
 from pyagent.ui.prompt import Prompt
 from pyagent.ui.pump import EventPump
-from pyagent.ui.questions import approval_request, choices, permission_answer
+from pyagent.ui.questions import approval_request, permission_answer
 from pyagent.ui.reduce import AllReplaced, BlockGone, BlockPut, Change, TextGrown, TranscriptFold
 from pyagent.ui.status import SessionStatus, reduce_status
 from pyagent.ui.statusbar import StatusBar
@@ -69,6 +70,9 @@ ESCAPE_AGAIN_S = 0.5
 QUIET_KEYS_S = 0.6
 """A dialog waits until no key was pressed for this long: the next letter of a sentence must not answer it."""
 
+TALL_ROWS = 20
+"""From this height on there is a blank row to spare between the conversation and what stands below it."""
+
 UNFOLDED_KINDS = (BlockKind.TOOL, BlockKind.THINKING, BlockKind.BOUNDARY, BlockKind.CLEARED)
 MODE_CYCLE = ("default", "acceptEdits", "plan")
 """What Shift+Tab goes through. Never bypassPermissions: that takes a command or a flag."""
@@ -81,8 +85,9 @@ class PyagentApp(App[int]):
     TITLE = "pyagent"
     CSS = """
     Screen { background: $background; color: $foreground; }
-    Screen > Prompt { margin: 0; }
+    Screen.-tall > Transcript { margin-bottom: 1; }
     """
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL_ROWS, "-tall")]  # noqa: RUF012  # declared so by the base class
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop_or_leave", show=False, priority=True, id="app:interrupt"),
         Binding("ctrl+d", "leave_if_empty", show=False, id="app:exit"),
@@ -193,7 +198,7 @@ class PyagentApp(App[int]):
         self._pump.attach(loop)
         self.handle = self._starter(self._invocation.options, self._pump.put)
         if self._invocation.picks_session:
-            self.handle.send(RunCommand("resume"))
+            self._pick_session()
         if self._invocation.options.prompt:
             self._submit(self._invocation.options.prompt)
         self._replay_typed_ahead()
@@ -337,20 +342,7 @@ class PyagentApp(App[int]):
             self._hint_timer = self.set_timer(lasting_s, lambda: self._busy.hint(""))
 
     def _report(self, report: Report) -> None:
-        offered = choices(report.data)
-        if offered is None:
-            self.push_screen(TextScreen(report.title, report.text, is_markdown=False))
-            return
-        command, items, current = offered
-        if not items:
-            self._show_hint(report.text or "There is nothing to choose from.")
-            return
-
-        def chosen(item_id: str | None) -> None:
-            if item_id is not None:
-                self._send(RunCommand(command, item_id))
-
-        self.push_screen(PickerScreen(report.title, items, chosen_id=current), chosen)
+        self.push_screen(TextScreen(report.title, report.text, is_markdown=False))
 
     # ── prompts and commands ──
 
@@ -366,7 +358,7 @@ class PyagentApp(App[int]):
                 self._prompt.set_text(event.shown)
                 self._show_hint(unknown.message, lasting_s=2 * AGAIN_S)
             case commands.Invoked(command=command, argument=argument) if command.handler == "agent":
-                self._send(RunCommand(command.name, argument))
+                self._command(command.name, argument)
             case commands.Invoked(command=command, argument=argument):
                 self._run_here(command.name, argument)
 
@@ -376,6 +368,46 @@ class PyagentApp(App[int]):
             self._early_prompts.append(shown or text)
             self._show_status()
         self._send(SubmitPrompt(text, shown if shown != text else ""))
+
+    def _command(self, name: str, argument: str) -> None:
+        """Have the agent do it; where a choice is missing, ask for it first."""
+        match (name, argument):
+            case ("resume", ""):
+                self._pick_session()
+            case ("model", ""):
+                from pyagent.ui.choosing import model_items
+
+                self._pick("Model", model_items(), "model", self._status.model)
+            case ("mode", ""):
+                from pyagent.ui.choosing import mode_items
+
+                self._pick("Permission mode", mode_items(), "mode", self._status.mode)
+            case _:
+                self._send(RunCommand(name, argument))
+
+    def _pick(
+        self, title: str, items: list[PickerItem], command: str, current: str, preview: Preview | None = None
+    ) -> None:
+        """Let the person choose; the choice becomes the command's argument."""
+
+        def chosen(item_id: str | None) -> None:
+            if item_id is not None:
+                self._send(RunCommand(command, item_id))
+
+        self.push_screen(PickerScreen(title, items, chosen_id=current, preview=preview), chosen)
+
+    @work(group="sessions")
+    async def _pick_session(self) -> None:
+        from pyagent.ui.choosing import saved_sessions, session_items, session_preview
+
+        options = self._invocation.options
+        sessions = await asyncio.to_thread(saved_sessions, options.home, options.cwd)
+        by_id = {info.session_id: info for info in sessions if info.session_id != self._status.session_id}
+        if not by_id:
+            self._show_hint("There is no other session in this folder.", lasting_s=2 * AGAIN_S)
+            return
+        items = session_items(by_id.values(), datetime.now(UTC))
+        self._pick("Resume a session", items, "resume", "", lambda item_id: session_preview(by_id[item_id]))
 
     def _run_here(self, name: str, argument: str) -> None:
         match name:
@@ -556,7 +588,9 @@ class PyagentApp(App[int]):
         self._send(RunCommand("mode", after))
 
     def action_pick_model(self) -> None:
-        self._send(RunCommand("model"))
+        if self._is_dialog_open:
+            raise SkipAction
+        self._command("model", "")
 
     def action_search_history(self) -> None:
         """Pick an earlier prompt."""

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import assert_never
@@ -39,6 +40,7 @@ from pyagent.events import (
 )
 from pyagent.launch import AgentHandle, AgentStarter
 from pyagent.ui import commands
+from pyagent.ui.choosing import mode_items, model_items, saved_sessions, session_items
 from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, program_version, silence
 from pyagent.ui.history import PromptHistory, history_path
 from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
@@ -174,6 +176,8 @@ class PlainSession:
             return
         match commands.read_typed(line):
             case commands.Prompt(text=text):
+                if self._reader.is_interactive:
+                    self._printer.typed(text)
                 self._submit(text)
             case commands.Unknown() as unknown:
                 self._printer.line(unknown.message)
@@ -190,6 +194,10 @@ class PlainSession:
 
     def _command(self, name: str, argument: str) -> None:
         """Send a command and wait for its answer, or for the end of a compaction it began."""
+        if name in ("resume", "model", "mode") and not argument:
+            argument = self._chosen_for(name)
+            if not argument:
+                return
         self._handle.send(RunCommand(name, argument))
         answers = (Report, Notice, SettingMoved, SessionOpened, CompactionFinished, CompactionEnded)
         is_answered = self._drain(
@@ -198,12 +206,33 @@ class PlainSession:
         if is_answered and self._status.is_compacting:
             self._drain(lambda event: isinstance(event, CompactionFinished | CompactionEnded))
 
+    def _chosen_for(self, name: str) -> str:
+        """What a person picks from a numbered list for a command that needs an argument; empty for nothing."""
+        if not self._reader.is_interactive:
+            self._printer.line(f"/{name} needs an argument here.")
+            return ""
+        options = self._invocation.options
+        match name:
+            case "resume":
+                items = session_items(saved_sessions(options.home, options.cwd), datetime.now(UTC))
+                items = [item for item in items if item.id != self._status.session_id]
+            case "model":
+                items = model_items()
+            case _:
+                items = mode_items()
+        items = items[:MAX_CHOICES]
+        if not items:
+            self._printer.line("There is nothing to choose from.")
+            return ""
+        chosen = self._choose([f"{item.label} ({item.detail})" for item in items])
+        return "" if chosen is None else items[chosen].id
+
     def _run_here(self, name: str, argument: str) -> None:
         match name:
             case "help":
                 for usage, words in commands.help_lines():
                     self._printer.line(f"{usage}: {words}")
-                self._printer.line("Ctrl+C stops a turn; Ctrl+D or /exit leaves.")
+                self._printer.line("Alt+Enter breaks the line; Ctrl+C stops a turn; Ctrl+D or /exit leaves.")
             case "exit":
                 self._is_leaving = True
             case _:
@@ -316,15 +345,6 @@ class PlainSession:
         self._printer.line(report.title)
         if report.text:
             self._printer.line(report.text)
-        offered = report.data.get("choices")
-        if not isinstance(offered, dict) or not self._reader.is_interactive:
-            return
-        items = [item for item in offered.get("items") or () if isinstance(item, dict) and item.get("id")][:MAX_CHOICES]
-        words = [f"{item.get('label') or item['id']} {item.get('detail') or ''}".strip() for item in items]
-        chosen = self._choose(words) if words else None
-        if chosen is not None:
-            self._handle.send(RunCommand(str(offered.get("command")), str(items[chosen]["id"])))
-            self._drain(lambda event: isinstance(event, SettingMoved | SessionOpened | Notice), ANSWER_TIMEOUT_S)
 
     def _say_goodbye(self) -> None:
         if self._status.cost is not None and self._status.cost.total_usd:

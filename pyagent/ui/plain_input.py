@@ -63,7 +63,10 @@ class StreamReader:
 
 
 class TerminalReader:
-    """Lines of a person: Enter sends, Ctrl+J or Alt+Enter breaks the line, Ctrl+X Ctrl+E opens the editor."""
+    """Lines of a person: Enter sends, Alt+Enter breaks the line, Ctrl+X Ctrl+E opens the editor.
+
+    Ctrl+J sends too, as an Enter typed before the prompt stands arrives as one.
+    """
 
     is_interactive = True
 
@@ -93,7 +96,6 @@ class TerminalReader:
 
         keys = KeyBindings()
 
-        @keys.add("c-j")
         @keys.add("escape", "enter")
         def _(event: Any) -> None:
             event.current_buffer.insert_text("\n")

@@ -27,7 +27,12 @@ class PlainPrinter:
         self._printed: dict[str, BlockState] = {}
         self._streaming = ""
         """Id of the block whose text is being printed; its line is still open."""
+        self._typed = ""
         self.has_prompt = False
+
+    def typed(self, text: str) -> None:
+        """This prompt stands on the terminal already, as it was typed; its block is not printed again."""
+        self._typed = text
 
     def line(self, text: str) -> None:
         """Print a line of pyagent's own or of outside text."""
@@ -77,8 +82,7 @@ class PlainPrinter:
             case BlockKind.TOOL | BlockKind.DIFF:
                 self._put_tool(block)
             case BlockKind.USER:
-                self.has_prompt = True
-                self._once(block, f"you: {block.text}")
+                self._put_prompt(block)
             case BlockKind.IMAGE:
                 self._once(block, f"you: [{block.title} {block.text}]".replace(" ]", "]"))
             case BlockKind.ERROR:
@@ -88,6 +92,13 @@ class PlainPrinter:
             case BlockKind.NOTICE | BlockKind.CLEARED | BlockKind.BANNER:
                 words = " · ".join(part for part in (block.text, *block.facts) if part)
                 self._once(block, " ".join(part for part in (words, block.detail) if part))
+
+    def _put_prompt(self, block: Block) -> None:
+        self.has_prompt = True
+        if self._typed and block.text == self._typed:
+            self._printed[block.id] = block.state
+        self._typed = ""
+        self._once(block, f"you: {block.text}")
 
     def _once(self, block: Block, text: str) -> None:
         if block.id not in self._printed:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import Any
-
 from pyagent.events import AnswerPermission, PermissionQuestion
-from pyagent.messages import JsonObject
 from pyagent.ui.dialogs.approval import Approval, ApprovalAnswer, ApprovalRequest
-from pyagent.ui.dialogs.picker import PickerItem
 from pyagent.ui.diff import diff_lines
 
 MAX_DIFF_LINES = 2_000
@@ -56,30 +50,3 @@ def permission_answer(request_id: str, answer: ApprovalAnswer | None) -> AnswerP
             return AnswerPermission(request_id, "no")
         case Approval.INSTEAD:
             return AnswerPermission(request_id, "no", answer.text)
-
-
-def choices(data: JsonObject) -> tuple[str, list[PickerItem], str] | None:
-    """What a report offers to choose from: (command the choice goes to, items, id of the present one).
-
-    A report that is a choice has `data["choices"] = {"command", "current", "items": [{"id", "label", "detail"}]}`.
-    """
-    offered = data.get("choices")
-    if not isinstance(offered, dict) or not isinstance(offered.get("command"), str):
-        return None
-    items = [item for raw in _listed(offered.get("items")) if (item := _item(raw)) is not None]
-    return offered["command"], items, str(offered.get("current") or "")
-
-
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
-
-
-def _item(raw: Any) -> PickerItem | None:
-    if not isinstance(raw, dict) or not raw.get("id"):
-        return None
-    item_id = str(raw["id"])
-    return PickerItem(item_id, _one_line(str(raw.get("label") or item_id)), _one_line(str(raw.get("detail") or "")))
-
-
-def _one_line(text: str) -> str:
-    return re.sub(r"\s+", " ", text[:400]).strip()

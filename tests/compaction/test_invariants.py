@@ -19,6 +19,7 @@ from pyagent.compaction.outcome import Applied, Compacted
 from pyagent.compaction.pipeline import Pipeline, PipelineResult
 from pyagent.compaction.ports import PreCompactAnswer, RestorableState, RestoreText, SessionNotes
 from pyagent.compaction.rounds import api_rounds, complete_end
+from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import ModelError, ModelUnavailableError, PromptTooLongError
 from pyagent.log import Revoke, record_from_json, record_to_line
 from pyagent.state import ConversationState
@@ -192,6 +193,43 @@ def test_what_stands_behind_a_boundary_keeps_to_its_budget(talk: Talk, step: Ste
     assert result.compacted.after_tokens < lines.trigger
     if not result.compacted.receipt["contributors"]:
         assert behind <= budget + slack
+
+
+@given(talks(min_turns=2), steps, replies)
+def test_a_process_killed_at_any_record_is_wholly_before_or_wholly_after_a_compaction(
+    talk: Talk, step: Step, reply: Reply
+) -> None:
+    bench = bench_for(talk)
+    seq = talk.state.next_seq
+    result = run(bench, step, reply)
+    if result.compacted is None:
+        return
+    after = items_of(talk.view)
+    boundary_seq = talk.state.boundaries[-1].seq
+    tx = result.records[-2].tx
+    before_tx = ConversationState(r for r in talk.state.records if r.seq < seq or (r.seq < boundary_seq and r.tx != tx))
+    for end in range(seq, talk.state.next_seq):
+        killed = ConversationState(r for r in talk.state.records if r.seq <= end)
+        if end >= boundary_seq:
+            assert items_of(killed.view) == after
+        elif talk.state.records[end].tx == tx:
+            assert items_of(killed.view) == items_of(before_tx.view)
+            assert killed.open_transactions == (tx,)
+
+
+@given(talks(min_turns=1), st.lists(st.tuples(steps, replies), max_size=2), talks(min_turns=1, max_turns=2))
+def test_a_resumed_session_counts_what_the_running_one_counts(
+    talk: Talk, chain: list[tuple[Step, Reply]], more: Talk
+) -> None:
+    bench = bench_for(talk, 60_000)
+    for step, reply in chain:
+        run(bench, step, reply)
+    for item in more.view.items:
+        talk.write(item.record.payload)
+        bench.tokens()
+    resumed = Pipeline.resumed(WordTokenizer(), AutoCompactTracking.from_json(talk.state.tracking))
+    context = bench.context()
+    assert resumed.count(context).tokens == pytest.approx(bench.pipeline.count(context).tokens, rel=0.02, abs=20)
 
 
 class Cancelling:

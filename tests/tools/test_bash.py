@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -237,3 +238,53 @@ def test_the_dialog_shows_the_command_and_the_narrowest_rule(bench: Workbench, c
     assert question is not None
     assert question.subject == command
     assert question.session_rule == rule
+
+
+@pytest.mark.parametrize(
+    ("command", "may_edit", "may_write"),
+    [
+        ("cat a.txt", True, True),
+        ("cat 'a.txt'", True, True),
+        ("head -n 1 a.txt", True, False),
+        ("tail -1 a.txt", True, False),
+        ("sed -n '1,2p' a.txt", True, False),
+        ("grep o a.txt", True, False),
+        ("cat a.txt b.txt", False, False),
+        ("cat a.txt | head -1", False, False),
+        ("cat a.txt > b.txt", False, False),
+        ("cat a.*", False, False),
+        ("cat $(echo a.txt)", False, False),
+        ("wc a.txt", False, False),
+        ("grep nothing a.txt", False, False),
+        ("echo a.txt", False, False),
+    ],
+)
+async def test_showing_one_file_counts_as_reading_it(
+    bench: Workbench, command: str, may_edit: bool, may_write: bool
+) -> None:
+    bench.path("a.txt", "one\ntwo\n")
+    bench.path("b.txt", "b\n")
+    await bench.call("Bash", command=command)
+    assert (bench.ask("Edit", file_path="a.txt", old_string="one", new_string="1") is not None) == may_edit
+    assert (bench.ask("Write", file_path="a.txt", content="1") is not None) == may_write
+
+
+async def test_a_file_shown_by_cat_is_still_read_with_line_numbers(bench: Workbench) -> None:
+    bench.path("a.txt", "one\n")
+    await bench.call("Bash", command="cat a.txt")
+    assert (await bench.call("Read", file_path="a.txt")).text == "     1\tone"
+
+
+async def test_a_stop_does_not_wait_for_the_shared_threads(bench: Workbench) -> None:
+    """Searches may fill the thread pool; Esc must work all the same."""
+    release = threading.Event()
+    workers = [asyncio.get_running_loop().run_in_executor(None, release.wait) for _ in range(64)]
+    try:
+        call = asyncio.create_task(bench.call("Bash", command="echo ready; sleep 1000"))
+        await until(lambda: bench.reported)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    finally:
+        release.set()
+        await asyncio.gather(*workers)

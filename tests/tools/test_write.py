@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -128,19 +129,47 @@ def test_a_full_disk_leaves_the_original(tmp_path: Path, is_linked: bool) -> Non
     assert sorted(os.listdir(tmp_path)) == (["a", "b"] if is_linked else ["a"])
 
 
-def test_a_file_in_a_folder_that_takes_no_new_names_is_written_in_place(tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may write anywhere")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    path = folder / "a"
-    path.write_bytes(b"old")
-    folder.chmod(0o555)
-    try:
-        write_atomically(path, b"new", expected=b"old")
-    finally:
+@pytest.mark.parametrize("situation", ["a folder that takes no new names", "a file of somebody else"])
+def test_what_cannot_be_replaced_is_written_in_place(situation: str) -> None:
+    """Tried as a plain user, since root may do anything."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / "a"
+        path.write_bytes(b"old")
+        path.chmod(0o666)
+        folder.chmod(0o755 if situation.startswith("a folder") else 0o777)
+        before = path.stat()
+        if os.geteuid() == 0:
+            user = 65_534
+        elif situation.startswith("a folder"):
+            user = os.geteuid()
+            folder.chmod(0o555)
+        else:
+            pytest.skip("only root can make a file of somebody else")
+        script = (
+            "import os, sys; from pathlib import Path; from pyagent.tools.atomic import write_atomically\n"
+            "os.setuid(int(sys.argv[2])) if os.geteuid() != int(sys.argv[2]) else None\n"
+            "write_atomically(Path(sys.argv[1]), b'new', expected=b'old')\n"
+        )
+        subprocess.run([sys.executable, "-c", script, str(path), str(user)], check=True)
         folder.chmod(0o755)
-    assert path.read_bytes() == b"new"
+        after = path.stat()
+        assert path.read_bytes() == b"new"
+        assert (after.st_ino, after.st_uid, after.st_mode) == (before.st_ino, before.st_uid, before.st_mode)
+        assert os.listdir(folder) == ["a"]
+
+
+async def test_a_link_in_a_circle_is_refused(bench: Workbench) -> None:
+    (bench.root / "loop").symlink_to("loop")
+    assert "leads back to itself" in (await bench.call("Write", file_path="loop", content="x")).text
+    assert (await bench.call("Read", file_path="loop")).is_error
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 300, "~no-such-user/a", "a\nb", "\ud83d"])
+async def test_odd_paths_are_errors_for_the_model_or_work(bench: Workbench, name: str) -> None:
+    for tool, fields in (("Read", {}), ("Write", {"content": "x"}), ("Edit", {"old_string": "a", "new_string": "b"})):
+        bench.ask(tool, file_path=name, **fields)
+        assert (await bench.call(tool, file_path=name, **fields)).text
 
 
 def test_a_kill_at_any_moment_leaves_old_or_new(tmp_path: Path) -> None:

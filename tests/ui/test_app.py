@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from pyagent.agent.session_store import project_dir
 from pyagent.events import (
     AnswerPermission,
     Command,
@@ -32,7 +33,7 @@ from pyagent.events import (
     TurnFinished,
     TurnStarted,
 )
-from pyagent.log import Boundary, TurnEnded, UserEntry
+from pyagent.log import Boundary, SessionStarted, TurnEnded, UserEntry, record_to_line
 from pyagent.messages import TextBlock
 from pyagent.ui.app import PyagentApp
 from pyagent.ui.blocks import BlockKind
@@ -225,25 +226,43 @@ async def test_commands_of_the_agent_travel_and_unknown_ones_stay(tmp_path: Path
         assert s.prompt.text == "/compcat"
 
 
-async def test_a_report_opens_a_page_and_a_choice_opens_a_picker(tmp_path: Path) -> None:
-    offered = {
-        "choices": {"command": "model", "current": "b", "items": [{"id": "a", "label": "A"}, {"id": "b", "label": "B"}]}
-    }
-
+async def test_a_report_opens_a_page_of_its_own(tmp_path: Path) -> None:
     def answers(command: Command) -> Sequence[Event]:
-        if command == RunCommand("context"):
-            return [Report("Context", "84k of 200k")]
-        return [Report("Model", "", offered)] if command == RunCommand("model") else []
+        return [Report("Context", "84k of 200k")] if command == RunCommand("context") else []
 
     async with session(tmp_path, answers=answers) as s:
         await s.type("/context", "enter")
         await s.until(lambda: isinstance(s.app.screen, TextScreen))
         await s.pilot.press("q")
         await s.until(lambda: len(s.app.screen_stack) == 1)
-        await s.type("/model", "enter")
+
+
+@pytest.mark.parametrize(
+    ("command", "search", "chosen"), [("model", "offline", "offline"), ("mode", "accept", "acceptEdits")]
+)
+async def test_a_command_without_its_argument_asks_for_it(
+    tmp_path: Path, command: str, search: str, chosen: str
+) -> None:
+    async with session(tmp_path) as s:
+        await s.type(f"/{command}", "enter")
         await s.until(lambda: isinstance(s.app.screen, PickerScreen))
-        await s.pilot.press("up", "enter")
-        await s.until(lambda: RunCommand("model", "a") in s.agent.commands)
+        await s.type(search, "enter")
+        await s.until(lambda: s.agent.sent(RunCommand) == [RunCommand(command, chosen)])
+
+
+async def test_resume_offers_the_other_sessions_of_the_folder(tmp_path: Path) -> None:
+    options = launch_options(tmp_path)
+    r = Recorder()
+    folder = project_dir(options.home, options.cwd)
+    folder.mkdir(parents=True)
+    started = SessionStarted(1, "old-one", str(tmp_path), "1", "main")
+    lines = [record_to_line(r.record(started)), record_to_line(r.record(prompt("fix [the] parser")))]
+    (folder / "old-one.jsonl").write_bytes(b"".join(lines))
+    invocation = Invocation(options, FrontEnd.SCREEN, picks_session=True)
+    async with session(tmp_path, invocation=invocation) as s:
+        await s.until(lambda: isinstance(s.app.screen, PickerScreen))
+        await s.pilot.press("enter")
+        await s.until(lambda: s.agent.sent(RunCommand) == [RunCommand("resume", "old-one")])
 
 
 async def test_question_mark_on_an_empty_line_shows_help(tmp_path: Path) -> None:

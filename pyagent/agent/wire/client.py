@@ -13,16 +13,20 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pyagent.agent.wire.failures import (
     ApiFailure,
     BrokenStreamFailure,
+    CredentialsFailure,
     FailureFacts,
+    RefusedFailure,
     connection_failure,
     failure_from_response,
     missing_credentials,
+    readable_text,
 )
+from pyagent.agent.wire.overflow import MAX_BODY_BYTES
 from pyagent.messages import JsonObject
 
 if TYPE_CHECKING:
@@ -44,7 +48,12 @@ CONNECT_TIMEOUT_S = 10.0
 METADATA_TIMEOUT_S = 15.0
 """For the model list and token counts: nobody should wait long for what an estimate can replace."""
 
+MIN_SECRET_CHARS = 8
+"""A shorter key, as people give servers of their own that check none, would be found in any text."""
+
 MESSAGES_PATH = "/v1/messages"
+_SECRET_HEADERS = frozenset({"authorization", "x-api-key", "proxy-authorization"})
+
 COUNT_PATH = "/v1/messages/count_tokens"
 MODELS_PATH = "/v1/models"
 
@@ -67,8 +76,17 @@ class Credentials:
 
     @property
     def has_secret(self) -> bool:
-        names = {name.lower() for name in self.custom_headers}
-        return bool(self.api_key or self.auth_token or self.profile or names & {"authorization", "x-api-key"})
+        return bool(self.api_key or self.auth_token or self.profile or self.has_secret_in_headers)
+
+    @property
+    def has_secret_in_headers(self) -> bool:
+        return any(name.lower() in _SECRET_HEADERS for name in self.custom_headers)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every string that must stand in no message and no log."""
+        headers = [value for name, value in self.custom_headers.items() if name.lower() in _SECRET_HEADERS]
+        return tuple(secret for secret in (self.api_key, self.auth_token, *headers) if secret)
 
     @property
     def can_call(self) -> bool:
@@ -123,7 +141,6 @@ class AnthropicClient:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._sdk: AsyncAnthropic | None = None
         self._loading: asyncio.Task[AsyncAnthropic] | None = None
 
     @property
@@ -140,6 +157,9 @@ class AnthropicClient:
         Raises:
             ApiFailure: the server refused, or could not be reached, or fell silent.
         """
+        if self._credentials.is_first_party and len(request.body) > MAX_BODY_BYTES:
+            # The answer would be a 413, after all these bytes were sent.
+            raise failure_from_response(413, {}, f"{len(request.body):,} bytes are above the limit")
         sdk = await self._client()
         is_local = not self._credentials.is_first_party
         first_s = request.first_byte_timeout_s or (LOCAL_FIRST_BYTE_TIMEOUT_S if is_local else FIRST_BYTE_TIMEOUT_S)
@@ -150,7 +170,7 @@ class AnthropicClient:
         except TimeoutError as error:
             raise connection_failure(f"no answer within {first_s:.0f} s") from error
         except Exception as error:
-            raise _failure_of(error) from error
+            raise self._failure_of(error) from None
         try:
             async for event in _events(response, idle_s):
                 yield event
@@ -172,7 +192,7 @@ class AnthropicClient:
         except TimeoutError as error:
             raise connection_failure(f"no answer within {METADATA_TIMEOUT_S:.0f} s") from error
         except Exception as error:
-            raise _failure_of(error) from error
+            raise self._failure_of(error) from None
         count = answer.get("input_tokens") if isinstance(answer, dict) else None
         if not isinstance(count, int):
             raise BrokenStreamFailure("The server gave no token count.", FailureFacts(status=200))
@@ -184,7 +204,7 @@ class AnthropicClient:
         Raises:
             ApiFailure: it does not say.
         """
-        return await self._get(f"{MODELS_PATH}/{model}")
+        return await self._get(f"{MODELS_PATH}/{quote(model, safe='')}")
 
     async def list_models(self) -> tuple[JsonObject, ...]:
         """The models the server names, first page.
@@ -204,7 +224,7 @@ class AnthropicClient:
         except TimeoutError as error:
             raise connection_failure(f"no answer within {METADATA_TIMEOUT_S:.0f} s") from error
         except Exception as error:
-            raise _failure_of(error) from error
+            raise self._failure_of(error) from None
         return answer if isinstance(answer, dict) else {}
 
     async def close(self) -> None:
@@ -217,9 +237,28 @@ class AnthropicClient:
     async def _client(self) -> AsyncAnthropic:
         if not self._credentials.can_call:
             raise missing_credentials()
+        if not all(secret.isascii() and secret.isprintable() for secret in self._credentials.secrets):
+            raise CredentialsFailure(
+                "The key holds characters that cannot be sent.", FailureFacts(), hint="Copy it again, without quotes."
+            )
         if self._loading is None:
             self._loading = asyncio.create_task(asyncio.to_thread(_make_sdk_client, self._credentials))
-        return await asyncio.shield(self._loading)
+        try:
+            return await asyncio.shield(self._loading)
+        except Exception as error:
+            self._loading = None
+            raise self._failure_of(error) from None
+
+    def _failure_of(self, error: Exception) -> ApiFailure:
+        """The failure an exception means, its texts free of secrets.
+
+        What was caught is not chained: an HTTP library's error may quote the header it could not send.
+        """
+        failure = _failure_of(error)
+        texts = f"{failure.message} {failure.facts.server_text}"
+        if not any(secret in texts for secret in self._credentials.secrets if len(secret) >= MIN_SECRET_CHARS):
+            return failure
+        return RefusedFailure("The server's error text held the key, so it is not shown.", FailureFacts(failure.status))
 
 
 def _make_sdk_client(credentials: Credentials) -> AsyncAnthropic:
@@ -233,17 +272,23 @@ def _make_sdk_client(credentials: Credentials) -> AsyncAnthropic:
         if was_enabled:
             gc.enable()
     timeout = httpx2.Timeout(LOCAL_FIRST_BYTE_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
-    headers: dict[str, Any] = dict(_compatible_headers(credentials)) | dict(credentials.custom_headers)
+    headers: dict[str, Any] = dict(_compatible_headers(credentials))
+    for name, value in credentials.custom_headers.items():
+        # One spelling a name, else the SDK's own header would be sent beside the user's.
+        headers[_SPELLINGS.get(name.lower(), name)] = value
     common: dict[str, Any] = {"base_url": credentials.base_url, "max_retries": 0, "timeout": timeout}
     if credentials.profile and not (credentials.api_key or credentials.auth_token):
         return anthropic.AsyncAnthropic(profile=credentials.profile, default_headers=headers, **common)
-    if not credentials.has_secret:
+    if not (credentials.api_key or credentials.auth_token) and "Authorization" not in headers:
         # Without a key the SDK refuses to send; leaving the header out on purpose is allowed.
         headers["Authorization"] = anthropic.Omit()
     secret = credentials.api_key or credentials.auth_token or "none"
     if credentials.auth_token:
         return anthropic.AsyncAnthropic(auth_token=secret, default_headers=headers, **common)
     return anthropic.AsyncAnthropic(api_key=secret, default_headers=headers, **common)
+
+
+_SPELLINGS = {name.lower(): name for name in ("Authorization", "x-api-key", "anthropic-version", "anthropic-beta")}
 
 
 def _compatible_headers(credentials: Credentials) -> Mapping[str, str]:
@@ -278,9 +323,8 @@ async def _events(response: HttpResponse, idle_s: float) -> AsyncIterator[JsonOb
     from anthropic import AsyncStream
 
     kind = response.headers.get("content-type", "")
-    if "text/event-stream" not in kind and "json" in kind:
-        await response.aread()
-        for event in _as_events(response.json()):
+    if "text/event-stream" not in kind and ("json" in kind or "html" in kind):
+        for event in await _whole_answer(response, kind, idle_s):
             yield event
         return
     events = AsyncStream.raw_events(response)
@@ -300,7 +344,7 @@ async def _events(response: HttpResponse, idle_s: float) -> AsyncIterator[JsonOb
             continue
         try:
             event = json.loads(sse.data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _broken("an event was no JSON") from error
         if not isinstance(event, dict):
             raise _broken("an event was no JSON object")
@@ -309,6 +353,26 @@ async def _events(response: HttpResponse, idle_s: float) -> AsyncIterator[JsonOb
         elif "type" not in event and "error" in event:
             event["type"] = "error"
         yield event
+
+
+async def _whole_answer(response: HttpResponse, kind: str, idle_s: float) -> tuple[JsonObject, ...]:
+    """The events of an answer that came in one piece; a page for people is no answer at all."""
+    try:
+        async with asyncio.timeout(idle_s):
+            body = await response.aread()
+    except Exception as error:
+        raise _broken(type(error).__name__) from error
+    if "html" in kind:
+        shown = readable_text(body.decode("utf-8", "replace"))
+        raise RefusedFailure(
+            f"This is no model server, it answered with a web page: {shown}",
+            FailureFacts(response.status_code, server_text=shown),
+            hint="Check the base URL and whether a proxy or a login page stands in between.",
+        )
+    try:
+        return _as_events(json.loads(body))
+    except (ValueError, RecursionError) as error:
+        raise _broken("the answer was no JSON") from error
 
 
 def _as_events(message: object) -> tuple[JsonObject, ...]:
@@ -344,7 +408,7 @@ def _failure_of(error: Exception) -> ApiFailure:
             return connection_failure("the connection timed out")
         case anthropic.APIConnectionError():
             return connection_failure(_cause_text(error))
-        case httpx2.HTTPError():
+        case httpx2.HTTPError() | httpx2.InvalidURL():
             return connection_failure(type(error).__name__)
         case anthropic.CredentialsError():
             return missing_credentials()

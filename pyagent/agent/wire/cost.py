@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyagent.agent.wire.catalogue import ModelInfo, Price, model_info
+from pyagent.agent.wire.catalogue import ModelInfo, Price, known_model, model_info
 from pyagent.messages import Usage
 
 WRITE_5M_FACTOR = 1.25
@@ -16,15 +16,17 @@ TOKENS_PER_PRICE = 1_000_000
 
 
 def cost_usd(model: str, usage: Usage, info: ModelInfo | None = None) -> float | None:
-    """Dollars for one response of `model`. Where it sampled several times, the passes are added up: the top-level
-    counters leave out a server-side compaction."""
+    """Dollars for one response of `model`; `info` stands in where the table does not know it.
+
+    Where the server sampled several times, the passes are added up: the top-level counters leave out a compaction.
+    """
     if usage.raw.get("speed") == "fast":
         return None
     passes = usage.raw.get("iterations")
     parts: list[float | None]
     if isinstance(passes, list) and passes:
         parts = [
-            _pass_usd(str(item.get("model") or model), Usage.from_wire(item), None if item.get("model") else info)
+            _pass_usd(str(item.get("model") or model), Usage.from_wire(item), info)
             for item in passes
             if isinstance(item, dict)
         ]
@@ -45,7 +47,8 @@ def price_of(info: ModelInfo, prompt_tokens: int) -> Price | None:
 
 
 def _pass_usd(model: str, usage: Usage, info: ModelInfo | None) -> float | None:
-    price = price_of(info or model_info(model), usage.prompt_tokens)
+    # A fallback model may have answered, so the table's word on the model that did comes first.
+    price = price_of(known_model(model) or info or model_info(model), usage.prompt_tokens)
     if price is None:
         return None
     if price.cache_read_usd is None and usage.cache_read_input_tokens:

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+MAX_BODY_BYTES = 32 * 1024 * 1024
+"""The first party's limit for a request body."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overflow:

@@ -383,6 +383,21 @@ def request_body(
     return b"".join([*body, b"]}"])
 
 
+def count_body(profile: RequestProfile, rendered: RenderedConversation) -> bytes:
+    """The body that asks the server how many tokens a conversation has."""
+    fields: JsonObject = {"model": profile.model}
+    if profile.wire_thinking is not None:
+        fields["thinking"] = profile.wire_thinking
+    if profile.output_config:
+        fields["output_config"] = profile.output_config
+    if profile.tools:
+        fields["tools"] = list(profile.tools)
+    if profile.system_bytes:
+        fields["system"] = profile.system
+    messages = b",".join(message.data for message in rendered.messages)
+    return to_bytes(fields)[:-1] + b',"messages":[' + messages + b"]}"
+
+
 def _message_data(rendered: RenderedConversation, marks: Marks, mark: bytes, tail: list[bytes]) -> list[bytes]:
     messages = [message.data for message in rendered.messages]
     marked: dict[int, set[int]] = {}

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import is_
 
 from pyagent.agent.wire.normalise import NormalBlock, answer_blocks, assistant_blocks, user_blocks
-from pyagent.log import Repair
+from pyagent.log import AssistantEntry, Repair
 from pyagent.messages import DocumentBlock, ImageBlock, ToolResultBlock
 from pyagent.view import View, ViewItem
 
@@ -77,6 +78,77 @@ def find_repair(view: View, limits: MediaLimits | None = None, *, open_text: str
             return found
         found = repair if found is None else _joined(found, repair)
         view = view.with_op(repair)
+
+
+class Repairer:
+    """`find_repair` for a conversation that grows: a view found sound is looked at again from its last round only.
+
+    Anything odd there, and any other view, is looked at as a whole.
+    """
+
+    def __init__(self) -> None:
+        self._sound: tuple[ViewItem, ...] = ()
+        self._limits: MediaLimits | None = None
+        self._round_start = 0
+        self._ids_before: set[str] = set()
+        """Of the calls before the last round."""
+        self._media_before_count = 0
+
+    def find(
+        self, view: View, limits: MediaLimits | None = None, *, open_text: str = INTERRUPTED_TEXT
+    ) -> Repair | None:
+        """The same as `find_repair(view, limits, open_text=open_text)`."""
+        if self._is_grown(view, limits) and self._is_tail_sound(view, limits):
+            self._remember(view, limits)
+            return None
+        repair = find_repair(view, limits, open_text=open_text)
+        self._round_start, self._ids_before, self._media_before_count = 0, set(), 0
+        if repair is None:
+            self._remember(view, limits)
+        else:
+            self._sound = ()
+        return repair
+
+    def _is_grown(self, view: View, limits: MediaLimits | None) -> bool:
+        return (
+            bool(self._sound)
+            and limits == self._limits
+            and len(self._sound) <= len(view.items)
+            and all(map(is_, self._sound, view.items))
+        )
+
+    def _is_tail_sound(self, view: View, limits: MediaLimits | None) -> bool:
+        tail = View(view.items[self._round_start :])
+        if _find_once(tail, limits, INTERRUPTED_TEXT) is not None:
+            return False
+        if any(use_id in self._ids_before for use_id in _call_ids(tail.items)):
+            return False
+        media_count = sum(1 for _ in _media(tail))
+        total = self._media_before_count + media_count
+        return not media_count or limits is None or total <= min(limits.max_count, MANY_IMAGES_COUNT)
+
+    def _remember(self, view: View, limits: MediaLimits | None) -> None:
+        self._sound, self._limits = view.items, limits
+        start = _last_round_start(view.items)
+        settled = View(view.items[self._round_start : start])
+        self._ids_before.update(_call_ids(settled.items))
+        self._media_before_count += sum(1 for _ in _media(settled))
+        self._round_start = start
+
+
+def _last_round_start(items: tuple[ViewItem, ...]) -> int:
+    """Where the last run of responses begins: everything before it is answered and done with."""
+    at = next((at for at in range(len(items) - 1, -1, -1) if not items[at].is_user), 0)
+    while at > 0 and not (items[at - 1].is_user and user_blocks(items[at - 1])):
+        at -= 1
+    return at
+
+
+def _call_ids(items: Iterable[ViewItem]) -> Iterator[str]:
+    for item in items:
+        entry = item.record.payload
+        if not item.is_user and isinstance(entry, AssistantEntry):
+            yield from (raw["id"] for raw in entry.content if raw.get("type") == "tool_use" and "id" in raw)
 
 
 def _find_once(view: View, limits: MediaLimits | None, open_text: str) -> Repair | None:

@@ -9,13 +9,14 @@ import asyncio
 import contextlib
 import random as random_module
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pyagent.agent.wire.client import ModelClient, ModelRequest
 from pyagent.agent.wire.failures import ApiFailure, BrokenStreamFailure, UnavailableFailure
 from pyagent.agent.wire.stream import Response, StreamEvent, accumulate
 from pyagent.events import RequestStarted, RetryScheduled, StreamDiscarded
+from pyagent.settings import Settings
 
 CallEvent: TypeAlias = StreamEvent | RequestStarted | RetryScheduled | StreamDiscarded
 CallSink: TypeAlias = Callable[[CallEvent], None]
@@ -33,6 +34,26 @@ class RetryPolicy:
     max_attempts: int = 10
     retry_after_cap_s: float = 60.0
     """The longest wait a server may ask for without a person being asked first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallWaits:
+    """How long calls wait: for the server, and between attempts. Timeouts of None are the server kind's defaults."""
+
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+    first_byte_timeout_s: float | None = None
+    idle_timeout_s: float | None = None
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    @classmethod
+    def of(cls, settings: Settings, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> CallWaits:
+        """The waits a person set."""
+        policy = RetryPolicy() if settings.max_retries is None else RetryPolicy(max_attempts=settings.max_retries + 1)
+        return cls(policy, _seconds(settings.api_timeout_ms), _seconds(settings.stream_idle_timeout_ms), sleep)
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1_000
 
 
 class LongWaitFailure(UnavailableFailure):
@@ -71,7 +92,8 @@ async def call_model(
             on_failure(failure)
             overloads = overloads + 1 if _is_overload(failure) else 0
             is_last = not failure.is_retryable or attempt >= policy.max_attempts
-            if failure.is_retryable and (is_last or overloads >= OVERLOADS_BEFORE_FALLBACK_COUNT):
+            is_long = (failure.retry_after_s or 0.0) > policy.retry_after_cap_s
+            if failure.is_retryable and (is_last or is_long or overloads >= OVERLOADS_BEFORE_FALLBACK_COUNT):
                 fallback = next_request(failure)
                 if fallback is not None:
                     request, attempt, overloads = fallback, 0, 0

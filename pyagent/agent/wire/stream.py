@@ -106,7 +106,7 @@ class Accumulator:
         """Take in the next event; unknown ones are passed over."""
         try:
             self._add(event)
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
             raise self._broken_off(f"an event made no sense ({event.get('type')}: {error!r})") from error
 
     def _add(self, event: JsonObject) -> None:
@@ -230,7 +230,9 @@ class Accumulator:
             if self._blocks[index].get("type") == "tool_use":
                 self._mark_broken(self._blocks[index], raw)
         content = tuple(scrub_json(self._blocks[index]) for index in sorted(self._blocks))
-        stop_reason = message.get("stop_reason") or self._inferred_stop_reason(content)
+        stop_reason = message.get("stop_reason")
+        if not isinstance(stop_reason, str) or not stop_reason:
+            stop_reason = self._inferred_stop_reason(content)
         if stop_reason in ("max_tokens", "model_context_window_exceeded"):
             self._distrust_last_use(content)
         edits = message.get("context_management")

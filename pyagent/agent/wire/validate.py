@@ -12,8 +12,6 @@ from pyagent.agent.wire.marks import MAX_MARKS_COUNT
 from pyagent.agent.wire.render import Marks, RenderedConversation, RenderedMessage
 
 MAX_MESSAGES_COUNT = 100_000
-MAX_BODY_BYTES = 32 * 1024 * 1024
-"""The first party's limit for a request body."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,7 +194,8 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
             yield Input(placeholder="What should the model do instead? Enter sends, Esc goes back", compact=True)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.query_one(Rows).styles.max_height = max(3, event.size.height - _OTHER_ROWS - len(self._options))
+        for rows in self.query(Rows):  # None while the screen is being taken down.
+            rows.styles.max_height = max(3, event.size.height - _OTHER_ROWS - len(self._options))
 
     def action_decide(self, decision: str) -> None:
         self.dismiss(ApprovalAnswer(Approval(decision)))

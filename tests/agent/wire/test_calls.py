@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -17,8 +19,10 @@ from pyagent.agent.wire.failures import (
     SpendLimitFailure,
     UnavailableFailure,
 )
+from pyagent.agent.wire.overflow import MAX_BODY_BYTES
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
+from pyagent.agent.wire.render import count_body
 from pyagent.agent.wire.retry import CallEvent, LongWaitFailure, RetryPolicy, call_model
 from pyagent.agent.wire.stream import Response
 from pyagent.errors import CredentialsError, ModelUnavailableError, PromptTooLongError
@@ -395,3 +399,85 @@ def test_credentials_come_from_the_environment_and_hide_their_secrets() -> None:
     assert SECRET not in repr(found)
     assert not found.is_first_party
     assert not Credentials(base_url="https://evil-anthropic.com").is_first_party
+
+
+async def test_a_key_stands_in_no_error_whatever_the_server_or_the_library_quotes() -> None:
+    failure, _ = await failure_of(http_error(400, "invalid_request_error", f"bad header Bearer {SECRET}"))
+    assert SECRET not in f"{failure} {failure.facts}"
+    assert failure.__cause__ is None
+
+
+@pytest.mark.parametrize("key", ["sk-ant-\nbroken", "sk-ant-ü"])
+async def test_a_key_no_header_can_carry_is_refused_without_being_shown(key: str) -> None:
+    client = AnthropicClient(Credentials(key, base_url="http://127.0.0.1:9"))
+    with pytest.raises(CredentialsFailure) as caught:
+        await call_model(client, ModelRequest(b"{}", "m"))
+    assert key not in str(caught.value)
+
+
+async def test_a_header_of_the_users_own_replaces_the_key() -> None:
+    async with FakeMessagesServer(Script(["hi"])) as server:
+        call = Call(server)
+        lines = "authorization: Bearer mine\nAnthropic-Version: 2026-10-21"
+        environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_CUSTOM_HEADERS": lines}
+        call.client = AnthropicClient(credentials_from(environ))
+        await call.run()
+        headers = server.message_requests[0].headers
+    assert headers["authorization"] == "Bearer mine"
+    assert headers["anthropic-version"] == "2026-10-21"
+
+
+async def test_a_body_above_the_limit_is_never_sent() -> None:
+    client = AnthropicClient(Credentials(SECRET))
+    with pytest.raises(PromptTooLongError) as caught:
+        await call_model(client, ModelRequest(b" " * (MAX_BODY_BYTES + 1), "m"))
+    assert caught.value.is_byte_limit
+
+
+async def test_a_web_page_in_place_of_an_answer_is_named_as_such() -> None:
+    page = http_error(200, html="<html><body>Please log in</body></html>")
+    failure, call = await failure_of(page, max_attempts=3)
+    assert "Please log in" in failure.message
+    assert call.waits.seconds == []
+
+
+async def test_a_conversation_can_be_counted_with_its_thinking() -> None:
+    async with FakeMessagesServer(Script([TALK]), binding="all") as server:
+        call = Call(server, OPUS.with_changes(block_binding_drop=True, output_config={"effort": "low"}))
+        response = await call_model(call.client, call.request())
+        call.talk.take(response)
+        call.talk.add(results((response.tool_uses[0]["id"], "contents")))
+        body = count_body(call.talk.profile, call.talk.renderer.render(call.talk.state.view, call.talk.profile))
+        assert await call.client.count_tokens(body, call.talk.profile.all_betas) > 0
+        await call.client.close()
+
+
+async def test_a_turn_of_any_length_reads_all_that_the_request_before_it_wrote() -> None:
+    calls = [tool_use("Read", {"file_path": f"f{number}"}) for number in range(30)]
+    async with FakeMessagesServer(Script([reply(*calls), reply(*calls), "done", "notes"])) as server:
+        talk = Conversation(OPUS.with_changes(system="Read with care. " * 2_000))
+        client = AnthropicClient(Credentials(SECRET, base_url=server.url))
+        talk.add(prompt("go on"))
+        cached = 0
+        for _ in range(3):
+            plan = RequestPlan.of(talk.profile, talk.renderer.render(talk.state.view, talk.profile))
+            response = await call_model(client, ModelRequest(plan.body(), plan.profile.model))
+            assert response.usage.cache_read_input_tokens == cached
+            cached = response.usage.cache_read_input_tokens + response.usage.cache_creation_input_tokens
+            talk.take(response)
+            if response.tool_uses:
+                talk.add(results(*((use["id"], "contents " * 50) for use in response.tool_uses)))
+        plan = RequestPlan.of(talk.profile, talk.renderer.render(talk.state.view, talk.profile))
+        fork = await call_model(client, ModelRequest(plan.fork("Take notes.").body(), plan.profile.model))
+        await client.close()
+    assert cached > 0
+    assert fork.usage.cache_read_input_tokens == cached
+
+
+def test_the_sdk_is_not_imported_before_the_first_call() -> None:
+    names = "client retry heal capabilities cost context_management cache_break plan repair validate"
+    imports = "; ".join(f"import pyagent.agent.wire.{name}" for name in names.split())
+    heavy = "{'anthropic', 'httpx2', 'httpx', 'pydantic', 'tiktoken', 'git', 'textual'}"
+    code = f"import sys; {imports}; print(sorted({heavy} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pyagent.agent.wire.marks import place_marks
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.render import RenderedConversation, Renderer
-from pyagent.agent.wire.repair import MediaLimits, find_repair, media_repair, thinking_repair
+from pyagent.agent.wire.repair import MediaLimits, Repairer, find_repair, media_repair, thinking_repair
 from pyagent.agent.wire.validate import Validator
 from pyagent.log import AssistantEntry, Fold, Payload, Snip, UserEntry
 from pyagent.messages import Block, DocumentBlock, ImageBlock, JsonObject, TextBlock, ToolResultBlock, Usage
-from pyagent.view import View
+from pyagent.view import View, ViewItem
 from tests.agent.wire.builders import OPUS, Conversation, prompt, results, text_raw, thinking_raw, use_raw
 from tests.fakes.model_table import ModelTable
 from tests.fakes.persona import first_party
@@ -248,6 +248,44 @@ def test_a_view_that_grows_renders_and_validates_like_one_seen_at_once(history: 
         at_once = Renderer().render(talk.state.view, OPUS)
         assert grown == at_once
         assert fault == Validator().fault(at_once)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_histories, st.booleans())
+def test_looking_at_a_growing_view_again_finds_what_a_whole_look_finds(history: list[Payload], mends: bool) -> None:
+    talk = Conversation()
+    repairer, limits = Repairer(), MediaLimits(max_count=3)
+    for payload in history:
+        talk.add(payload)
+        repair = repairer.find(talk.state.view, limits)
+        assert repair == find_repair(talk.state.view, limits)
+        if repair is not None and mends:
+            talk.add(repair)
+            assert repairer.find(talk.state.view, limits) is None
+
+
+def test_a_sound_conversation_is_not_looked_at_from_the_start_again() -> None:
+    talk = Conversation()
+    talk.add(prompt("look"))
+    for number in range(50):
+        talk.answer(use_raw(f"t{number}"), stop_reason="tool_use")
+        talk.add(results((f"t{number}", "contents")))
+    repairer = Repairer()
+    assert repairer.find(talk.state.view) is None
+    looked_at: list[str] = []
+
+    class Noted(ViewItem):
+        def user_blocks(self) -> tuple[Block, ...]:
+            looked_at.append(self.uuid)
+            return super().user_blocks()
+
+    items = tuple(Noted(item.record, item.overlay) for item in talk.state.view.items)
+    repairer = Repairer()
+    repairer.find(View(items))
+    looked_at.clear()
+    answer, result = talk.add(talk.entry([use_raw("last")], "tool_use"), results(("last", "x")))
+    repairer.find(View((*items, Noted(answer), Noted(result))))
+    assert len(set(looked_at)) <= 4
 
 
 def test_the_validator_names_what_is_broken() -> None:

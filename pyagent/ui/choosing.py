@@ -1,0 +1,87 @@
+"""What pickers offer for commands given without an argument: sessions, models, modes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from pyagent.agent.session_store import SessionInfo, list_sessions, project_dir
+from pyagent.agent.wire.catalogue import ALIASES, known_model, model_ids
+from pyagent.ui.dialogs.picker import PickerItem
+from pyagent.ui.gauge import short_tokens
+
+OFFLINE_MODEL = "offline"
+
+MODE_WORDS = {
+    "default": "asks before anything that changes files or runs unknown commands",
+    "acceptEdits": "edits files in the project without asking; asks for commands",
+    "plan": "reads only, until you accept a plan",
+    "dontAsk": "never asks: what no rule allows is refused",
+    "bypassPermissions": "runs everything without asking",
+}
+
+
+def saved_sessions(home: Path, cwd: Path) -> list[SessionInfo]:
+    """The sessions of a folder, newest first. Reads the ends of every file: not for the screen's thread."""
+    return list_sessions(project_dir(home, cwd))
+
+
+def session_items(sessions: Iterable[SessionInfo], now: datetime) -> list[PickerItem]:
+    """A row for each session: its name; then age, branch, size and tokens."""
+    items = []
+    for info in sessions:
+        facts = [age((now - info.modified_at).total_seconds()), info.git_branch, size(info.size_bytes)]
+        if info.last_tokens:
+            facts.append(f"{short_tokens(info.last_tokens)} tokens")
+        items.append(PickerItem(info.session_id, info.name, " · ".join(fact for fact in facts if fact)))
+    return items
+
+
+def session_preview(info: SessionInfo) -> str:
+    """What the picker shows beside the list, as Markdown without outside markup."""
+    rows = [f"    {line}" for line in (info.first_prompt or "(nothing said)").split("\n")]
+    facts = [f"- Last used: {info.modified_at:%Y-%m-%d %H:%M} UTC", f"- Id: `{info.session_id}`"]
+    return "\n".join([*rows, "", *facts])
+
+
+def model_items() -> list[PickerItem]:
+    """The models of the table with window and prices, those with a short name first, and the built-in one."""
+    short_names = {model: name for name, model in ALIASES.items()}
+    ids = sorted(model_ids(), key=lambda model: model not in short_names)
+    items = []
+    for model in ids:
+        info = known_model(model)
+        if info is None:
+            continue
+        facts = [short_names.get(model, ""), f"{short_tokens(info.window_tokens)} window"]
+        if info.price is not None:
+            facts.append(f"${info.price.input_usd:g} in, ${info.price.output_usd:g} out per million tokens")
+        if info.retires_at:
+            facts.append(f"retires {info.retires_at}")
+        items.append(PickerItem(model, model, " · ".join(fact for fact in facts if fact)))
+    return [*items, PickerItem(OFFLINE_MODEL, OFFLINE_MODEL, "built-in program, no key, no network")]
+
+
+def mode_items() -> list[PickerItem]:
+    """The permission modes with what they mean."""
+    return [PickerItem(mode, mode, words) for mode, words in MODE_WORDS.items()]
+
+
+def age(seconds: float) -> str:
+    """`just now`, `5 min ago`, `3 h ago`, `12 days ago`."""
+    minutes = int(seconds // 60)
+    if minutes < 1:
+        return "just now"
+    if minutes < 60:
+        return f"{minutes} min ago"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h ago"
+    return f"{minutes // (24 * 60)} days ago"
+
+
+def size(size_bytes: int) -> str:
+    """`12 kB`, `3.4 MB`."""
+    if size_bytes < 1_000_000:
+        return f"{max(1, round(size_bytes / 1_000))} kB"
+    return f"{size_bytes / 1_000_000:.1f} MB"

@@ -1,0 +1,63 @@
+"""The assembled agent, in one process, from prompt to reply against the strict server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pyagent.events import CompactionFinished, TurnFinished
+from pyagent.log import AssistantEntry, UserEntry
+from tests.agent.support import launch_options, records_on_disk, running_agent
+from tests.fakes.messages_server import FakeMessagesServer
+from tests.fakes.script import Script, ToolRounds, reply, tool_use
+
+
+async def test_a_prompt_runs_its_tools_and_ends_with_the_answer(tmp_path: Path) -> None:
+    script = Script([reply(tool_use("Bash", {"command": "echo hello"})), "It says hello."])
+    async with FakeMessagesServer(script) as server:
+        options = launch_options(tmp_path, server.url)
+        async with running_agent(options) as agent:
+            ended = await agent.prompt("say hello")
+    assert isinstance(ended, TurnFinished)
+    assert ended.text == "It says hello."
+    results = server.message_requests[1].body["messages"][-1]["content"]
+    assert [block["type"] for block in results] == ["tool_result"]
+    assert "hello" in str(results[0]["content"])
+    entries = [record.payload for record in records_on_disk(options) if record.is_entry]
+    kinds = [type(entry) for entry in entries if not (isinstance(entry, UserEntry) and entry.origin == "attachment")]
+    assert kinds == [UserEntry, AssistantEntry, UserEntry, AssistantEntry]
+
+
+async def test_a_resumed_session_sends_what_was_said_before(tmp_path: Path) -> None:
+    async with FakeMessagesServer(Script(["One.", "Two."])) as server:
+        options = launch_options(tmp_path, server.url)
+        async with running_agent(options) as agent:
+            await agent.prompt("first")
+        async with running_agent(replace(options, is_continued=True)) as agent:
+            await agent.prompt("second")
+    before, after = (request.body["messages"] for request in server.message_requests)
+    texts = [block["text"] for message in after for block in message["content"] if block["type"] == "text"]
+    assert texts[-3:] == ["first", "One.", "second"]
+    assert after[: len(before) - 1] == before[:-1]
+
+
+async def test_compacting_by_hand_shrinks_the_next_request(tmp_path: Path) -> None:
+    rounds = ToolRounds(
+        [("Bash", {"command": "seq 1 2000"})],
+        rounds=6,
+        is_summary=lambda request: "<summary>" in request.last_text,
+        summary_text="<analysis>.</analysis><summary>"
+        + "\n".join(f"{n}. Section" for n in range(1, 10))
+        + "</summary>",
+    )
+    async with FakeMessagesServer(rounds, window_tokens=60_000) as server:
+        async with running_agent(launch_options(tmp_path, server.url)) as agent:
+            await agent.prompt("count")
+            before = server.message_requests[-1].input_tokens
+            finished = await agent.command("compact", "", CompactionFinished)
+            await agent.prompt("go on")
+        server.assert_finished()
+    assert rounds.summary_count == 1
+    assert finished.after_tokens < finished.before_tokens
+    first_after = server.message_requests[8]
+    assert first_after.input_tokens < before

@@ -1,0 +1,216 @@
+"""Line by line: what is printed, in what order, and what numbered answers send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+
+from pyagent.events import (
+    AnswerPermission,
+    Command,
+    CompactionFinished,
+    CompactionStarted,
+    ConversationClosed,
+    Event,
+    PermissionNeeded,
+    PermissionQuestion,
+    PermissionSettled,
+    Report,
+    RequestStarted,
+    RetryScheduled,
+    RunCommand,
+    SubmitPrompt,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnFailed,
+    TurnFinished,
+)
+from pyagent.log import Boundary
+from pyagent.ui.cli import FrontEnd, Invocation
+from pyagent.ui.plain import PlainSession
+from pyagent.ui.plain_output import PlainPrinter
+from tests.ui.fake_agent import FakeAgent, launch_options, opened
+from tests.ui.records import Recorder, answer, prompt, text, tool_ran, tool_result, tool_use
+
+
+class ScriptedReader:
+    """Gives lines one after the other; None at the end."""
+
+    def __init__(self, lines: Sequence[str], *, is_interactive: bool = True) -> None:
+        self._lines = list(lines)
+        self.is_interactive = is_interactive
+        self.drafts: list[str] = []
+
+    def read(self, prompt: str, draft: str = "") -> str | None:
+        self.drafts.append(draft)
+        return self._lines.pop(0) if self._lines else None
+
+
+def run(
+    home: Path,
+    lines: Sequence[str],
+    answers: Callable[[Command], Sequence[Event]],
+    *,
+    is_interactive: bool = True,
+    is_verbose: bool = False,
+    screen_reader_via: str = "",
+    first: Sequence[Event] = (opened(),),
+) -> tuple[int, str, FakeAgent]:
+    """(exit code, everything printed, agent)."""
+    written: list[str] = []
+    agent = FakeAgent(first, answers)
+    inbox: SimpleQueue[Event] = SimpleQueue()
+    agent(launch_options(home), lambda event: inbox.put(event))
+    session = PlainSession(
+        Invocation(launch_options(home), FrontEnd.PLAIN, screen_reader_via=screen_reader_via),
+        agent,
+        inbox,
+        ScriptedReader(lines, is_interactive=is_interactive),
+        PlainPrinter(written.append, is_verbose=is_verbose),
+    )
+    return session.run(), "".join(written), agent
+
+
+def turn(*events: Event) -> Callable[[Command], Sequence[Event]]:
+    finished = TurnFinished("end_turn", 1, 1.0, "")
+    return lambda command: (*events, finished) if isinstance(command, SubmitPrompt) else ()
+
+
+def test_an_answer_is_printed_once_as_it_streams(tmp_path: Path) -> None:
+    r = Recorder()
+    events = (
+        r.commit(prompt("hi")),
+        RequestStarted("x"),
+        TextDelta("Hello "),
+        TextDelta("there."),
+        r.commit(answer(text("Hello there."))),
+    )
+    code, out, agent = run(tmp_path, ["hi"], turn(*events))
+    assert code == 0
+    assert agent.sent(SubmitPrompt) == [SubmitPrompt("hi")]
+    assert out.count("pyagent: Hello there.\n") == 1
+
+
+def test_a_tool_call_is_announced_and_its_end_told(tmp_path: Path) -> None:
+    r = Recorder()
+    events = (
+        r.commit(answer(tool_use("t1", "Bash", command="pytest"))),
+        ToolStarted("t1", "Bash", "pytest", {}),
+        ToolFinished("t1", "Bash", "pytest", True, "E assert 1 == 2", 12.0, {"exit_code": 1}),
+        r.commit(tool_result("t1", "E assert 1 == 2", is_error=True)),
+        r.commit(tool_ran("t1", "pytest", 12.0, exit_code=1)),
+    )
+    _, out, _ = run(tmp_path, ["go"], turn(*events))
+    assert "tool: Bash pytest\ntool error: Bash ended · failed · exit 1 · 12 s\n  E assert 1 == 2\n" in out
+
+
+def test_a_question_is_a_numbered_list_and_its_number_the_answer(tmp_path: Path) -> None:
+    asked = PermissionQuestion("Bash", "command", "rm -rf build", session_rule="Bash(rm -rf build)")
+
+    def answers(command: Command) -> Sequence[Event]:
+        match command:
+            case SubmitPrompt():
+                return [PermissionNeeded("q1", "t1", asked)]
+            case AnswerPermission():
+                return [PermissionSettled("q1", True), TurnFinished("end_turn", 1, 1.0)]
+            case _:
+                return []
+
+    _, out, agent = run(tmp_path, ["go", "9", "2"], answers)
+    assert "Permission Required: Bash\nrm -rf build\n1. Yes, once\n2. Yes, and allow Bash(rm -rf build)" in out
+    assert "Type a number from 1 to 4" in out
+    assert agent.sent(AnswerPermission) == [AnswerPermission("q1", "session")]
+
+
+def test_no_with_words_tells_the_model_what_to_do_instead(tmp_path: Path) -> None:
+    asked = PermissionQuestion("Bash", "command", "rm -rf build")
+
+    def answers(command: Command) -> Sequence[Event]:
+        match command:
+            case SubmitPrompt():
+                return [PermissionNeeded("q1", "t1", asked)]
+            case AnswerPermission():
+                return [TurnFinished("end_turn", 1, 1.0)]
+            case _:
+                return []
+
+    _, _, agent = run(tmp_path, ["go", "3", "use make clean"], answers)
+    assert agent.sent(AnswerPermission) == [AnswerPermission("q1", "no", "use make clean")]
+
+
+def test_without_a_person_a_question_is_answered_no(tmp_path: Path) -> None:
+    asked = PermissionNeeded("q1", "t1", PermissionQuestion("Bash", "command", "rm x"))
+    _, _, agent = run(tmp_path, ["go"], turn(asked), is_interactive=False)
+    assert [command.answer for command in agent.sent(AnswerPermission) if isinstance(command, AnswerPermission)] == [
+        "no"
+    ]
+
+
+def test_unknown_commands_are_answered_and_never_sent(tmp_path: Path) -> None:
+    _, out, agent = run(tmp_path, ["/contxt"], turn())
+    assert "did you mean /context?" in out
+    assert agent.sent(SubmitPrompt) == []
+
+
+def test_a_commands_answer_is_printed_before_the_next_line_is_read(tmp_path: Path) -> None:
+    def answers(command: Command) -> Sequence[Event]:
+        return [Report("Cost", "Total: $1")] if command == RunCommand("cost") else []
+
+    _, out, _ = run(tmp_path, ["/cost", "/help"], answers)
+    assert out.index("Total: $1") < out.index("/compact")
+
+
+def test_a_compaction_is_awaited_and_told_in_one_line(tmp_path: Path) -> None:
+    r = Recorder()
+
+    def answers(command: Command) -> Sequence[Event]:
+        if not isinstance(command, RunCommand):
+            return []
+        boundary = Boundary((), "manual", "full", 167_000, 24_000, 40, receipt={"calls": 1, "duration_s": 9.0})
+        return [
+            CompactionStarted("manual", "full", 167_000),
+            r.commit(boundary),
+            CompactionFinished("manual", "full", 167_000, 24_000, 1, 9.0, 0.1),
+        ]
+
+    _, out, _ = run(tmp_path, ["/compact"], answers)
+    assert "compacted: 167k → 24k tokens · summary · 1 API call · 9.0 s\n" in out
+
+
+def test_failures_and_retries_are_labelled(tmp_path: Path) -> None:
+    def answers(command: Command) -> Sequence[Event]:
+        retry = RetryScheduled(1, 10, 4.0, "overloaded", 529)
+        return [retry, TurnFailed("X", "No key.", "Set one.")] if isinstance(command, SubmitPrompt) else []
+
+    code, out, _ = run(tmp_path, ["go"], answers, is_interactive=False)
+    assert code == 1
+    assert "warning: Retrying in 4 s · overloaded · attempt 1 of 10\n" in out
+    assert "error: No key. Set one.\n" in out
+
+
+def test_control_characters_of_outside_text_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    r = Recorder()
+    nasty = "\x1b]52;c;ZXZpbA==\x07\x1b[2Jgone"
+    events = (
+        RequestStarted("x"),
+        TextDelta(nasty),
+        r.commit(answer(text(nasty), tool_use("t1", "Bash", command=nasty))),
+        r.commit(tool_result("t1", nasty, is_error=True)),
+        PermissionNeeded("q1", "t1", PermissionQuestion("Bash", "command", nasty, reason=nasty)),
+    )
+    _, out, _ = run(tmp_path, ["go"], turn(*events), is_interactive=False, is_verbose=True)
+    assert "gone" in out
+    assert not {char for char in out if ord(char) < 32} - {"\n", "\t"}
+
+
+def test_screen_reader_mode_says_so_first(tmp_path: Path) -> None:
+    _, out, _ = run(tmp_path, [], turn(), screen_reader_via="flag")
+    assert out.startswith("[Screen Reader Mode: on via flag]\n")
+
+
+def test_a_session_that_cannot_open_is_a_failure(tmp_path: Path) -> None:
+    first = (TurnFailed("SessionError", "No such session.", ""), ConversationClosed(""))
+    code, out, _ = run(tmp_path, ["hi"], turn(), first=first)
+    assert (code, out) == (1, "error: No such session.\n")
