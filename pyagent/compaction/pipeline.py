@@ -98,7 +98,7 @@ class Pipeline:
             if decision.is_worth_telling and not tracking.is_told:
                 largest = ", ".join(compactor.largest_contributors(now, self._sizer(ctx)))
                 notices, tracking = (f"Not compacting: {decision.reason}. Largest parts: {largest}.",), tracking.told()
-        return self._result(now, outcomes, tracking.after_request(), count, notices, before=ctx.tracking)
+        return self._result(now, outcomes, tracking, count, notices, before=ctx.tracking)
 
     async def compact(self, ctx: PipelineContext, instructions: str = "", *, upto: int | None = None) -> PipelineResult:
         """`/compact`: always tried, whatever the breakers say. `upto` limits it to the items before that position."""
@@ -170,9 +170,7 @@ class Pipeline:
         before: AutoCompactTracking | None = None,
     ) -> PipelineResult:
         records = [record for _, outcome in outcomes for record in outcome.records]
-        # The turn counter alone is not worth a line in the session file for each request.
-        before = replace(before or ctx.tracking, turn_counter=tracking.turn_counter)
-        if tracking != before or records:
+        if tracking != (before or ctx.tracking) or records:
             tracking = replace(tracking, calibration=self.counter.calibration.to_json())
             records.append(NewRecord(ctx.ports.new_uuid(), TrackingSaved(tracking.to_json())))
         # A boundary or an edit of history leaves nothing for the server to drop.

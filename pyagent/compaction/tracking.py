@@ -90,7 +90,7 @@ class AutoCompactTracking:
         return replace(compacted, consecutive_failures=0, last_failure_at=None, last_failure_reason="", is_told=False)
 
     def after_request(self) -> AutoCompactTracking:
-        """One more request was made since the last compaction."""
+        """One more request was answered since the last compaction: for the conversation to say."""
         return replace(self, turn_counter=self.turn_counter + 1)
 
     def to_json(self) -> JsonObject:

@@ -7,8 +7,9 @@ from pyagent.compaction.ports import RestorableState, RestoreText
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import ModelUnavailableError, PromptTooLongError
 from pyagent.events import CompactionStarted
-from pyagent.log import Boundary, CompactionFailed, UserEntry
-from tests.compaction.builder import Talk
+from pyagent.log import Boundary, CompactionFailed, Revoke, UserEntry
+from pyagent.settings import CompactionSettings
+from tests.compaction.builder import Talk, words
 from tests.compaction.fakes import Bench, FixedSources, ScriptedSummarizer, summary
 
 
@@ -129,3 +130,72 @@ async def test_every_window_is_compacted_below_its_trigger(window: int) -> None:
     assert result.compacted.layer == "full"
     assert bench.tokens() < bench.context().thresholds.trigger
     assert bench.talk.view.items[-1].entry.text == "last request"
+
+
+async def test_a_plan_that_fills_the_context_ends_the_spiral_after_three_compactions() -> None:
+    state = RestorableState(plan=RestoreText("plan", words(81_000)))
+    bench = Bench(long_talk(), ScriptedSummarizer(summary(), summary(), summary()), FixedSources(state))
+    for _ in range(3):
+        result = await bench.before_request()
+        assert result.compacted is not None
+        assert "plan" in result.compacted.receipt["contributors"][0]
+        assert bench.tokens() < bench.context().thresholds.trigger
+        bench.talk.task("more", rounds=2, tokens=20_000)
+    result = await bench.before_request()
+    assert result.compacted is None
+    assert "Largest parts: " in result.notices[0]
+    bench.summarizer.assert_finished()
+    again = await bench.before_request()
+    assert (again.records, again.notices) == ((), ()), "told once, and not tried again"
+    bench.window_tokens = 1_000_000
+    assert (await bench.before_request()).notices == ()
+
+
+async def test_one_huge_round_without_anything_before_it_is_still_cut_to_size() -> None:
+    talk = Talk()
+    talk.prompt("read it all")
+    talk.call("Read", words(110_000), file_path="/p/huge.log")
+    bench = Bench(talk)
+    result = await bench.before_request()
+    assert result.compacted is not None
+    assert result.compacted.layer == "extractive"
+    assert result.tracking.consecutive_failures == 0
+    assert bench.tokens() < bench.context().thresholds.trigger
+    assert talk.view.last_prompt is not None
+
+
+@pytest.mark.parametrize("is_auto_disabled", [True, False])
+async def test_the_switches_hold_at_the_trigger(is_auto_disabled: bool) -> None:
+    settings = CompactionSettings(is_disabled=not is_auto_disabled, is_auto_disabled=is_auto_disabled)
+    bench = Bench(long_talk(), settings=settings)
+    assert (await bench.before_request()).records == ()
+    assert bench.events == []
+
+
+async def test_manual_compaction_works_with_automatic_off_and_not_with_everything_off() -> None:
+    bench = Bench(long_talk(), ScriptedSummarizer(summary()), settings=CompactionSettings(is_auto_disabled=True))
+    assert (await bench.compact()).compacted is not None
+    off = await Bench(long_talk(), settings=CompactionSettings(is_disabled=True)).compact()
+    assert isinstance(off.outcome, Declined)
+    assert "DISABLE_COMPACT" in off.outcome.reason
+    assert off.records == ()
+
+
+async def test_a_manual_compaction_is_tried_while_the_circuit_is_open_and_closes_it() -> None:
+    talk = long_talk(rounds=20)
+    tracking = AutoCompactTracking(consecutive_failures=3, last_failure_at=talk.now)
+    bench = Bench(talk, ScriptedSummarizer(summary()), tracking=tracking)
+    result = await bench.compact()
+    assert result.compacted is not None
+    assert result.compacted.layer == "full"
+    assert result.tracking.consecutive_failures == 0
+
+
+async def test_undo_restores_the_view_and_the_forecast_tells_its_size() -> None:
+    bench = Bench(long_talk(rounds=20), ScriptedSummarizer(summary()))
+    before = bench.talk.view
+    await bench.compact()
+    forecast = bench.pipeline.undo_forecast(bench.context(), before)
+    bench.talk.write(Revoke(bench.talk.state.boundaries[-1].seq))
+    assert [item.key for item in bench.talk.view] == [item.key for item in before]
+    assert bench.tokens() == forecast
