@@ -7,7 +7,6 @@ import re
 from pydantic import Field
 
 from pyagent.events import PermissionQuestion
-from pyagent.messages import TextBlock
 from pyagent.tools.shell import ShellSession, ShellTask
 from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
 
@@ -48,7 +47,10 @@ class BashOutputTool:
         if keep is not None:
             text = "\n".join(line for line in text.split("\n") if keep.search(line))
         body = text.strip("\n") or "(no new output)"
-        return ToolResult((TextBlock(f"{body}\n{state_text(task)}"),), display={"exit_code": task.exit_code})
+        parts = [body, state_text(task)]
+        if task.output.path is not None:
+            parts.append(f"All its output is in {task.output.path}{task.output.file_problem}.")
+        return ToolResult.of("\n".join(parts), display={"summary": task.state, "exit_code": task.exit_code})
 
 
 def state_text(task: ShellTask) -> str:

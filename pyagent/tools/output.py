@@ -72,7 +72,7 @@ class BoundedOutput:
 
     def where(self) -> str:
         if self.path is None:
-            return f"they were not kept{self.file_problem}"
+            return f"they are not kept here{self.file_problem}"
         return f"the whole output is in {self.path}{self.file_problem}"
 
     def close(self) -> None:

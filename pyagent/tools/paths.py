@@ -127,23 +127,26 @@ def read_question(tool_name: str, path: Path, context: ToolContext) -> Permissio
         action="read",
         subject=printable_name(path),
         reason="it lies outside the working directories",
-        session_rule=f"Read({printable_name(folder)}/**)" if folder != folder.parent else "",
+        session_rule=f"Read(/{printable_name(folder)}/**)" if folder != folder.parent else "",
     )
 
 
 def write_question(
     tool_name: str, path: Path, context: ToolContext, *, old_text: str | None, new_text: str | None
 ) -> PermissionQuestion:
-    """The question before a file is changed; a protected path can be allowed once only."""
+    """The question before a file is changed; a protected path can be allowed once only.
+
+    In rules an absolute path begins with two slashes; one would mean the project's folder.
+    """
     reason = protected_reason(path)
     is_inside = is_within(path, context.allowed_dirs)
     if reason:
         rule = ""
     elif is_inside:
         root = next(folder for folder in context.allowed_dirs if is_within(path, (folder,)))
-        rule = f"Edit({printable_name(os.path.realpath(root))}/**)"
+        rule = f"Edit(/{printable_name(os.path.realpath(root))}/**)"
     else:
-        rule = f"Edit({printable_name(path)})"
+        rule = f"Edit(/{printable_name(path)})"
         reason = "it lies outside the working directories"
     return PermissionQuestion(
         tool_name=tool_name,

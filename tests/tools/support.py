@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pyagent.events import PermissionQuestion
 from pyagent.settings import Settings
 from pyagent.state import KnownFile
@@ -102,3 +104,21 @@ def content_of(path: Path) -> str:
 
 def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def reset_memory_peak() -> int:
+    """Forget the peak of this process's resident memory; returns what is resident now, in bytes."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("measures memory through /proc")
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status_bytes("VmRSS")
+
+
+def memory_peak() -> int:
+    """The most that was resident since `reset_memory_peak`, in bytes."""
+    return _status_bytes("VmHWM")
+
+
+def _status_bytes(name: str) -> int:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) * 1024

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from pyagent.tools.processes import MARKER_VARIABLE, _linux_processes
-from tests.tools.support import Workbench, until
+from tests.tools.support import Workbench, memory_peak, reset_memory_peak, until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts processes through /proc")
 
@@ -33,17 +35,6 @@ def survivors() -> list[str]:
 
 def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
-
-
-def reset_peak() -> int:
-    """Forget the peak of our resident memory; returns what is resident now, in bytes."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return _status_bytes("VmRSS")
-
-
-def _status_bytes(name: str) -> int:
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
-    return int(line.split()[1]) * 1024
 
 
 FLOODS = {
@@ -88,9 +79,9 @@ def torture_bench(tmp_path: Path, marked: None) -> Workbench:
 async def test_a_flood_stays_within_memory_and_ends(torture_bench: Workbench, command: str) -> None:
     for _ in range(2):
         await torture_bench.call("Bash", command="true")
-        files, resident = open_files(), reset_peak()
+        files, resident = open_files(), reset_memory_peak()
         result = await torture_bench.call("Bash", command=command, timeout=700)
-        assert _status_bytes("VmHWM") - resident < MEMORY_BYTES
+        assert memory_peak() - resident < MEMORY_BYTES
         assert len(result.text) < 32_000
         assert not [char for char in result.text if char in "\x1b\x07\r\x9b"]
         assert open_files() == files
@@ -199,3 +190,18 @@ async def test_git_says_that_there_is_no_editor(torture_bench: Workbench) -> Non
     result = await torture_bench.call("Bash", command=ASKERS["rebase"])
     assert "There is no editor here" in result.text
     assert result.is_error
+
+
+def test_an_exit_without_a_goodbye_ends_the_tasks_too(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, sys; from pathlib import Path; from tests.tools.support import Workbench\n"
+        "async def main():\n"
+        "    bench = Workbench(Path(sys.argv[1]))\n"
+        "    command = 'setsid sleep 1000 & trap \"\" TERM; sleep 1000; sleep 1000'\n"
+        "    await bench.call('Bash', command=command, run_in_background=True)\n"
+        "    return bench\n"
+        "bench = asyncio.new_event_loop().run_until_complete(main())\n"
+    )
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=root, check=True)
+    assert survivors() == []

@@ -257,7 +257,7 @@ async def test_the_dialog_shows_the_whole_difference(bench: Workbench) -> None:
     assert question is not None
     assert (question.old_text, question.new_text) == ("a\nb\n", "a\nc\n")
     assert question.subject == str(bench.root / "a.txt")
-    assert question.session_rule == f"Edit({bench.root}/**)"
+    assert question.session_rule == f"Edit(/{bench.root}/**)"
 
 
 async def test_a_hopeless_edit_asks_nobody_and_does_not_run(bench: Workbench) -> None:
@@ -285,4 +285,4 @@ def test_a_link_out_of_the_project_is_seen_through(bench: Workbench, tmp_path: P
     assert question is not None
     assert question.subject == str(tmp_path / "x.txt")
     assert "outside" in question.reason
-    assert question.session_rule == f"Edit({tmp_path / 'x.txt'})"
+    assert question.session_rule == f"Edit(/{tmp_path / 'x.txt'})"

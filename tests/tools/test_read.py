@@ -15,7 +15,7 @@ import pytest
 from pyagent.messages import DocumentBlock, ImageBlock
 from pyagent.settings import Settings
 from pyagent.tools.image_file import pixel_size
-from tests.tools.support import Workbench
+from tests.tools.support import Workbench, memory_peak, reset_memory_peak
 
 SHOWN: tuple[tuple[str, bytes, str], ...] = (
     ("lines are numbered from 1, a tab after the number", b"a\nb\n", "     1\ta\n     2\tb"),
@@ -149,9 +149,20 @@ async def test_large_files_are_streamed_and_hashed(bench: Workbench) -> None:
 async def test_the_head_of_ten_gigabytes_is_read_alone(bench: Workbench) -> None:
     path = bench.path("huge.log", "line\n" * 3_000)
     os.truncate(path, 10 * 1024**3)
+    resident = reset_memory_peak()
     result = await bench.call("Read", file_path="huge.log", limit=10)
+    assert memory_peak() - resident < 50 * 1024 * 1024
     assert "    10\tline" in result.text
     assert result.files_seen == ()
+
+
+async def test_a_line_of_200_megabytes_takes_no_memory(bench: Workbench) -> None:
+    path = bench.path("line.txt", "x" * 20_000)
+    os.truncate(path, 200 * 1024**2)
+    resident = reset_memory_peak()
+    result = await bench.call("Read", file_path="line.txt")
+    assert memory_peak() - resident < 50 * 1024 * 1024
+    assert "209,715,200 characters" in result.text
 
 
 async def test_an_unchanged_file_is_not_sent_twice(bench: Workbench) -> None:
@@ -273,4 +284,4 @@ def test_reading_outside_the_project_is_asked_about(bench: Workbench, tmp_path: 
         question = bench.ask("Read", file_path=name)
         assert question is not None
         assert question.action == "read"
-        assert question.session_rule.startswith("Read(/")
+        assert question.session_rule.startswith("Read(//")
