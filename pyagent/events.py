@@ -273,7 +273,7 @@ class PromptReturned:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """A turn is over. `stop_reason` is the API's, or `interrupted`, `max_turns`, `budget`, `refused_by_user` …"""
+    """A turn is over. `stop_reason` is the API's, or `interrupted`, `max_turns`, `budget`, `loop` …"""
 
     stop_reason: str
     api_rounds: int

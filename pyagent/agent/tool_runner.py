@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
 from pydantic import ValidationError
 
 from pyagent.agent.journal import Journal
+from pyagent.agent.loop_guard import LoopGuard, reminder_text
 from pyagent.agent.permissions import Allow, Ask, Decision, Deny
 from pyagent.events import EventSink, PermissionQuestion, ToolFinished, ToolProgress, ToolStarted
 from pyagent.log import SettingChanged, ToolRan, UserEntry
-from pyagent.messages import JsonObject, ToolResultBlock, ToolUseBlock
+from pyagent.messages import JsonObject, TextBlock, ToolResultBlock, ToolUseBlock
 from pyagent.tools.budget import within_cap
 from pyagent.tools.tool import AnyTool, ToolContext, ToolInput, ToolResult
 
@@ -63,8 +64,10 @@ class ToolRunner:
         self._gatekeeper = gatekeeper
         self._context_for = context_for
 
-    async def run_all(self, uses: Sequence[ToolUseBlock], *, broken_inputs: Mapping[str, str]) -> None:
-        """Run the calls and commit one result for each, in the order of the calls.
+    async def run_all(
+        self, uses: Sequence[ToolUseBlock], *, broken_inputs: Mapping[str, str], loop: LoopGuard
+    ) -> LoopGuard:
+        """Run the calls and commit one result for each, in the order of the calls; the guard after the last.
 
         `broken_inputs` holds, by id, input that was no valid JSON; such calls are answered with an error.
         When cancelled, calls without a result get an "interrupted" one before the cancel goes on.
@@ -73,11 +76,12 @@ class ToolRunner:
         waiting = list(uses)
         try:
             for batch in batches:
-                await self._run_batch([use for _, use in batch], waiting, broken_inputs)
+                loop = await self._run_batch([use for _, use in batch], waiting, broken_inputs, loop)
         except asyncio.CancelledError:
             for use in waiting:
                 self._commit(use, ToolResult.error(INTERRUPTED_TEXT), duration_s=0.0)
             raise
+        return loop
 
     def refuse_all(self, uses: Sequence[ToolUseBlock], text: str) -> None:
         """Answer every call with this error, running none."""
@@ -90,8 +94,12 @@ class ToolRunner:
         return -1 if tool is not None and tool.is_read_only else position
 
     async def _run_batch(
-        self, batch: list[ToolUseBlock], waiting: list[ToolUseBlock], broken_inputs: Mapping[str, str]
-    ) -> None:
+        self,
+        batch: list[ToolUseBlock],
+        waiting: list[ToolUseBlock],
+        broken_inputs: Mapping[str, str],
+        loop: LoopGuard,
+    ) -> LoopGuard:
         slots = asyncio.Semaphore(MAX_CONCURRENT_READS)
 
         async def run(use: ToolUseBlock) -> tuple[ToolResult, float]:
@@ -103,6 +111,10 @@ class ToolRunner:
             for use, task in zip(batch, tasks, strict=True):
                 result, duration_s = await task
                 waiting.remove(use)
+                summary = str(result.display.get("summary") or use.name)
+                loop = loop.after(use.name, use.input, result.content, result.is_error, summary)
+                if loop.should_tell:
+                    result = replace(result, content=(*result.content, TextBlock(reminder_text(use.name))))
                 self._commit(use, result, duration_s=duration_s)
         except asyncio.CancelledError:
             for task in tasks:
@@ -114,6 +126,7 @@ class ToolRunner:
                     done = outcome if isinstance(outcome, tuple) else (ToolResult.error(INTERRUPTED_TEXT), 0.0)
                     self._commit(use, done[0], duration_s=done[1])
             raise
+        return loop
 
     async def _run_one(self, use: ToolUseBlock, broken_input: str | None) -> tuple[ToolResult, float]:
         tool = self.tools.get(use.name)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyagent.agent.journal import Journal
+from pyagent.agent.loop_guard import LoopGuard
 from pyagent.agent.tool_runner import CUT_OFF_TEXT, ToolRunner
 from pyagent.agent.wire.stream import Response
 from pyagent.errors import PromptTooLongError, PyagentError
@@ -93,6 +94,7 @@ async def run_turn(parts: TurnParts) -> TurnResult:
         asyncio.CancelledError: interrupted; the log is valid.
     """
     api_rounds = continuations = refusals = nudges = 0
+    loop = LoopGuard()
     while True:
         stop = parts.limits.stop_reason(api_rounds)
         if stop:
@@ -143,7 +145,13 @@ async def run_turn(parts: TurnParts) -> TurnResult:
                 continuations = 0
             case _ if uses:
                 continuations = 0
-                await parts.tools.run_all(uses, broken_inputs=response.broken_tool_inputs)
+                loop = await parts.tools.run_all(uses, broken_inputs=response.broken_tool_inputs, loop=loop)
+                if loop.should_stop:
+                    text = (
+                        f"The model made the same call with the same result {loop.count} times in a row: {loop.summary}"
+                    )
+                    parts.emit(Notice(text, "warning", "Tell it what to do instead, or to go on."))
+                    return TurnResult("loop", api_rounds, _last_text(parts))
             case stop_reason:
                 if stop_reason not in ("end_turn", "stop_sequence"):
                     parts.emit(Notice(f"The model stopped with a reason pyagent does not know: {stop_reason}."))

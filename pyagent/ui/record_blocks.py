@@ -30,6 +30,7 @@ _REASON_WORDS = {
     "interrupted": "Interrupted",
     "max_turns": "Stopped: the limit of API rounds for one prompt is reached",
     "budget": "Stopped: the budget of this run is spent",
+    "loop": "Stopped: the model went round in circles",
     "max_tokens": "Stopped: the answer reached the model's output limit",
     "refusal": "The model refused to answer; /rewind goes back before the prompt",
 }

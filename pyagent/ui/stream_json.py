@@ -52,6 +52,7 @@ _SUBTYPE_OF_STOP = {
     "max_turns": "error_max_turns",
     "budget": "error_max_budget_usd",
     "interrupted": "error_during_execution",
+    "loop": "error_during_execution",
 }
 
 

@@ -161,11 +161,13 @@ class Stage:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Let the conversation run until the condition holds; fails if it never does."""
-        for _ in range(2_000):
-            if condition():
-                return
-            await asyncio.sleep(0)
-        raise AssertionError(f"it never came to this; events: {[type(e).__name__ for e in self.events][-12:]}")
+        try:
+            async with asyncio.timeout(30):
+                while not condition():
+                    await asyncio.sleep(0)
+        except TimeoutError:
+            seen = [type(e).__name__ for e in self.events][-12:]
+            raise AssertionError(f"it never came to this; events: {seen}") from None
 
     async def until_event(self, kind: type[Any], count: int = 1) -> Any:
         await self.until(lambda: len(self.of(kind)) >= count)
