@@ -13,8 +13,6 @@ from pyagent.agent.wire.stream import Response
 from pyagent.messages import JsonObject
 
 CONTEXT_MANAGEMENT_BETA = "context-management-2025-06-27"
-COMPACTION_BETA = "compact-2026-09-04"
-"""Wanted by the request for a summary and by every later one that carries the block."""
 CLEAR_TOOL_USES = "clear_tool_uses_20250919"
 CLEAR_THINKING = "clear_thinking_20251015"
 

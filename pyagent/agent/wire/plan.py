@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pyagent.agent.wire.marks import place_marks
-from pyagent.agent.wire.profile import RequestProfile
+from pyagent.agent.wire.profile import COMPACTION_BETA, RequestProfile
 from pyagent.agent.wire.render import Marks, RenderedConversation, request_body
 from pyagent.messages import JsonObject
 
@@ -32,6 +32,13 @@ class RequestPlan:
     def prefix_digest(self) -> str:
         """The digest to record with the response. A response to a plan with a tail is never an entry."""
         return self.rendered.prefix_digest
+
+    @property
+    def betas(self) -> tuple[str, ...]:
+        """The values of `anthropic-beta` for this request: the profile's, and what its fields and blocks need."""
+        needs_compaction = self.rendered.starts_with_summary or "compaction" in self.extra_fields
+        needed = (COMPACTION_BETA,) if needs_compaction else ()
+        return tuple(dict.fromkeys((*self.profile.all_betas, *needed)))
 
     def body(self, *, stream: bool = True) -> bytes:
         return request_body(

@@ -16,6 +16,9 @@ RENDERER_VERSION = 1
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 """Allows `thinking.block_binding`: what the server does with thinking whose prefix has changed."""
 
+COMPACTION_BETA = "compact-2026-09-04"
+"""Wanted by a request for the server's summary and by every later one that carries it."""
+
 CacheTtl: TypeAlias = Literal["5m", "1h", "off"]
 
 _BINDING_THINKING = ("adaptive", "between_tools")

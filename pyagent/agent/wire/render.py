@@ -99,6 +99,11 @@ class RenderedConversation:
     def raw_tokens(self) -> int:
         return sum(message.raw_tokens for message in self.messages)
 
+    @property
+    def starts_with_summary(self) -> bool:
+        """Whether a summary signed by the server stands for what came before."""
+        return bool(self.messages) and self.messages[0].parts[0].kind == "compaction"
+
     def upto(self, count: int) -> RenderedConversation:
         """The first `count` messages."""
         return RenderedConversation(self.messages[:count], self.base_digest)
@@ -426,7 +431,9 @@ def _settings(
         settings["thinking"] = thinking
     if profile.output_config:
         settings["output_config"] = profile.output_config
-    if profile.context_management and not (extra and "compaction" in extra):
+    is_compacting = rendered.starts_with_summary or bool(extra and "compaction" in extra)
+    if profile.context_management and not is_compacting:
+        # The server refuses its edits together with its summaries.
         settings["context_management"] = profile.context_management
     return {**settings, **profile.extra, **(extra or {})}
 

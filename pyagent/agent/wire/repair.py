@@ -298,8 +298,11 @@ def _match_result(
 
 
 def _pair_server_tools(view: View, findings: _Findings) -> None:
-    """Server calls and their results stand in responses; a call of the last response may still be under way."""
+    """Server calls and their results stand in responses; a call of the last response may still be under way, as long
+    as nothing but results of other calls was said since."""
     last = view.last_assistant
+    if last is not None and not _waits_for_server(view):
+        last = None
     open_uses: dict[str, tuple[ViewItem, int]] = {}
     for item in view.items:
         if item.is_user:
@@ -316,6 +319,15 @@ def _pair_server_tools(view: View, findings: _Findings) -> None:
         if item is not last:
             findings.say("a server tool's call had no result")
             findings.dropped_blocks.append(f"{item.uuid}/{index}")
+
+
+def _waits_for_server(view: View) -> bool:
+    for item in reversed(view.items):
+        if not item.is_user:
+            return True
+        if any(block.kind != "tool_result" for block in user_blocks(item)):
+            return False
+    return False
 
 
 # ── images and documents ─────────────────────────────────────────────────────────────────────────────────────────

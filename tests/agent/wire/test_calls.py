@@ -236,6 +236,15 @@ async def test_a_wait_beyond_the_cap_is_a_question_for_a_person() -> None:
     assert call.waits.seconds == []
 
 
+async def test_a_fallback_spares_the_question_about_a_long_wait() -> None:
+    async with FakeMessagesServer(Script([rate_limited(retry_after_s=3_600), "from haiku"])) as server:
+        call = Call(server)
+        other = Call(server, OPUS.with_changes(model="claude-haiku-5-5")).request()
+        response = await call_model(call.client, call.request(), next_request=lambda failure: other)
+        await call.client.close()
+    assert response.text == "from haiku"
+
+
 async def test_attempts_run_out() -> None:
     failure, call = await failure_of(overloaded(), overloaded(), overloaded(), max_attempts=3)
     assert isinstance(failure, ModelUnavailableError)

@@ -127,6 +127,18 @@ def test_server_tools_lose_halves_of_pairs_but_not_the_call_under_way() -> None:
     assert later.dropped_blocks == ("u1/1", "u1/2")
 
 
+def test_a_server_call_under_way_is_given_up_once_the_user_speaks() -> None:
+    use: JsonObject = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    talk = Conversation()
+    talk.add(prompt("search"))
+    talk.answer(text_raw("a"), use, stop_reason="pause_turn")
+    assert find_repair(talk.state.view) is None
+    talk.add(prompt("never mind"))
+    repair = find_repair(talk.state.view)
+    assert repair is not None
+    assert repair.dropped_blocks == ("u1/1",)
+
+
 def test_large_images_leave_once_there_are_many_and_their_results_keep_the_text() -> None:
     talk = Conversation()
     talk.add(UserEntry((TextBlock("see"), *(image() for _ in range(20)))))

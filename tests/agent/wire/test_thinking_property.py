@@ -194,8 +194,12 @@ def test_thinking_kept_behind_a_summary_the_server_signed_is_still_sent() -> Non
     (record,) = player.talk.add(entry)
     player.talk.add(Boundary((record.uuid, kept, answered), "manual", "server", 0, 0, 0, kept=(kept, answered)))
     player.talk.add(prompt("and now"))
-    rendered = player.talk.renderer.render(player.state.view, OPUS)
-    body = parse_body(RequestPlan.of(OPUS, rendered).body())
+    managed = OPUS.with_changes(context_management={"edits": []}, betas=("context-management-2025-06-27",))
+    plan = RequestPlan.of(managed, player.talk.renderer.render(player.state.view, managed))
+    body = parse_body(plan.body())
+    headers = HEADERS | {"anthropic-beta": ",".join(plan.betas)}
+    check_request(body, headers, first_party(), MODELS, counting=False, issued_unknown=())
+    assert "context_management" not in body
     assert check_bindings(body, OPUS_SPEC, "all").dropped == []
     assert [block["type"] for block in body["messages"][2]["content"]].count("thinking") >= 1
 
