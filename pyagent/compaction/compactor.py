@@ -21,7 +21,7 @@ from pyagent.compaction.restore import Material, gather
 from pyagent.compaction.session_memory import notes_as_summary, plan_from_notes
 from pyagent.compaction.thresholds import Thresholds
 from pyagent.compaction.tracking import AutoCompactTracking
-from pyagent.events import CompactionStarted
+from pyagent.events import CompactionEnded, CompactionStarted
 from pyagent.log import CompactionFailed
 
 DISABLED = "Compaction is switched off (DISABLE_COMPACT is set). Unset it, or start over with /clear."
@@ -57,6 +57,13 @@ async def auto_compact(ctx: PipelineContext, sizer: Sizer, tokens: int) -> tuple
     """One automatic compaction, once `should_auto_compact` has said yes."""
     run = CompactionRun(ctx, sizer, "auto", tokens)
     run.announce("auto")
+    outcome, tracking = await _auto_compact(run)
+    run.tell_end(outcome)
+    return outcome, tracking
+
+
+async def _auto_compact(run: CompactionRun) -> tuple[LayerOutcome, AutoCompactTracking]:
+    ctx = run.ctx
     if (noted := await run.from_notes()) is not None:
         return run.done(noted)
     tracking = ctx.tracking
@@ -70,7 +77,7 @@ async def auto_compact(ctx: PipelineContext, sizer: Sizer, tokens: int) -> tuple
     if made.is_hopeless:
         return await run.extract(tracking, made.reason)
     tracking = tracking.failed(ctx.now, made.reason)
-    has_room = tokens < ctx.thresholds.blocking
+    has_room = run.tokens < ctx.thresholds.blocking
     if made.may_pass and has_room and not tracking.is_circuit_open:
         return Declined(
             f"Compaction failed: {made.reason}", is_failure=True, records=run.failure(made.reason)
@@ -188,6 +195,11 @@ class CompactionRun:
 
     def announce(self, layer: str) -> None:
         self.ctx.ports.emit(CompactionStarted(self.trigger, layer, self.tokens))
+
+    def tell_end(self, outcome: LayerOutcome) -> None:
+        """After an announced compaction that nobody asked for: that it came to nothing, if it did."""
+        if isinstance(outcome, Declined):
+            self.ctx.ports.emit(CompactionEnded("failed" if outcome.is_failure else "declined", outcome.reason))
 
     def plan(self, *, layer: str = "", is_forced: bool = False) -> CompactionPlan | str:
         return plan_compaction(

@@ -15,6 +15,9 @@ from pyagent.log import AssistantEntry
 from pyagent.settings import CompactionSettings
 from pyagent.view import View, ViewItem
 
+MAX_CHARS_PER_TOKEN = 32
+"""Only white space makes longer tokens, so more of a text need not be looked at, however long it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
@@ -73,9 +76,12 @@ class Sizer:
         """The view alone, by the local estimate."""
         return self.counter.estimate(view, 0, self.family)
 
+    def _fits(self, text: str, max_tokens: int) -> bool:
+        return len(text) <= max_tokens * MAX_CHARS_PER_TOKEN and self.text(text) <= max_tokens
+
     def head(self, text: str, max_tokens: int, note: str = "") -> str:
         """The text, or its beginning up to whole lines with `note` under it, in at most `max_tokens`."""
-        if self.text(text) <= max_tokens:
+        if self._fits(text, max_tokens):
             return text
         room = max_tokens - self.text(note) - 1
         kept = _shrink(text, room, self.text)
@@ -86,7 +92,7 @@ class Sizer:
 
     def middle_out(self, text: str, max_tokens: int, note: str) -> str:
         """The text, or its head and tail around `note`, in about `max_tokens`."""
-        if self.text(text) <= max_tokens:
+        if self._fits(text, max_tokens):
             return text
         room = max(max_tokens - self.text(note) - 2, 2)
         head = _shrink(text, room * 2 // 3, self.text)
@@ -98,8 +104,7 @@ def _shrink(text: str, max_tokens: int, measure: Callable[[str], int]) -> str:
     """The longest beginning of about at most `max_tokens`, found by proportion in a few steps."""
     if max_tokens <= 0:
         return ""
-    # A token is rarely longer than 16 characters, so no more need be looked at, however long the text is.
-    kept = text[: max_tokens * 16]
+    kept = text[: max_tokens * MAX_CHARS_PER_TOKEN]
     while kept and (tokens := measure(kept)) > max_tokens:
         kept = kept[: min(len(kept) * max_tokens // tokens, len(kept) - 1)]
     return kept

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal, Protocol, TypeAlias
 
 from pyagent.log import AssistantEntry
@@ -336,6 +336,11 @@ class ContextCounter:
         """Tokens of a text that is not in a view yet, without a message's frame."""
         return Estimate(self.ledger.text(text)).tokens(self._factor(model_family))
 
+    def growth_per_call(self, view: View) -> float | None:
+        """Tokens the context grew by from one response to the next since the last change of history, on average."""
+        sizes = [r.usage.context_tokens for r in islice(_responses(view), MAX_GROWTH_SAMPLES) if r.seq > view.epoch]
+        return (sizes[0] - sizes[-1]) / (len(sizes) - 1) if len(sizes) > 1 and sizes[0] > sizes[-1] else None
+
     def anchor_state(self, view: View) -> JsonObject:
         """The newest response and the estimate of its view, for a resume after an edit of history."""
         for response in _responses(view):
@@ -403,6 +408,9 @@ class ContextCounter:
         if fresh:
             self.calibration = replace(self.calibration, through_seq=max(self.calibration.through_seq, fresh[-1].seq))
 
+
+MAX_GROWTH_SAMPLES = 50
+"""Newest responses looked at for the growth per call: what is being done now, not what was done yesterday."""
 
 MAX_UNREPORTED = 50
 """Responses without a usage to walk past: with more in a row the server reports none, and all is estimated."""

@@ -19,11 +19,14 @@ from pyagent.compaction.cleanup import is_main_thread
 from pyagent.compaction.compactor import Preview
 from pyagent.compaction.context import PipelineContext, Sizer
 from pyagent.compaction.count import Calibration, ContextCount, ContextCounter, Tokenizer
+from pyagent.compaction.economy import CachePrices, Economy
+from pyagent.compaction.economy import economy as project
 from pyagent.compaction.outcome import Applied, Compacted, Declined, EditsQueued, LayerOutcome, NewRecord
+from pyagent.compaction.plan import BUDGET_SHARE, SUMMARY_SHARE
 from pyagent.compaction.ports import SessionNotes
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import PyagentError
-from pyagent.log import TrackingSaved
+from pyagent.log import Boundary, TrackingSaved
 from pyagent.view import View
 
 
@@ -123,6 +126,19 @@ class Pipeline:
         if not ctx.thresholds.is_auto_on:
             return Declined("automatic compaction is switched off")
         return await compactor.draft(ctx, self._sizer(ctx), self.count(ctx).tokens)
+
+    def economy(self, ctx: PipelineContext, prices: CachePrices) -> Economy | None:
+        """The projected bill at today's trigger and at the cheapest; None until two responses have told their size."""
+        added = self.counter.growth_per_call(ctx.view)
+        if added is None:
+            return None
+        boundary = None if ctx.view.boundary is None else ctx.view.boundary.payload
+        lines = ctx.thresholds
+        typical = ctx.overhead_tokens + (lines.trigger - ctx.overhead_tokens) * BUDGET_SHARE * SUMMARY_SHARE
+        kept = boundary.post_tokens if isinstance(boundary, Boundary) else typical
+        prompts = [position for position in ctx.view.index.prompts if position < len(ctx.view)]
+        task = self._sizer(ctx).items(ctx.view, prompts[-1], len(ctx.view)) if prompts else 0
+        return project(lines.trigger, added, kept, round(kept + task), prices)
 
     def undo_forecast(self, ctx: PipelineContext, view_before: View) -> int:
         """Tokens the context would hold if the last compaction were undone."""

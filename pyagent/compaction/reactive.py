@@ -60,14 +60,16 @@ async def on_overflow(
         thresholds=thresholds_for(limit, ctx.model.max_output_tokens, settings),
     )
     run.announce("reactive")
-    if refusals_this_turn > 1:
-        return await run.extract(ctx.tracking, error.message, limit_tokens=int(limit * EXTRACT_SHARE))
-    run.upto = _older_part(run, sizer, gap)
-    made = await run.by_model(())
-    if isinstance(made, Prepared):
-        return run.done(made)
-    run.upto = None
-    return await run.extract(ctx.tracking, made.reason, limit_tokens=int(limit * EXTRACT_SHARE))
+    reason = error.message
+    if refusals_this_turn == 1:
+        run.upto = _older_part(run, sizer, gap)
+        made = await run.by_model(())
+        if isinstance(made, Prepared):
+            return run.done(made)
+        run.upto, reason = None, made.reason
+    outcome, tracking = await run.extract(ctx.tracking, reason, limit_tokens=int(limit * EXTRACT_SHARE))
+    run.tell_end(outcome)
+    return outcome, tracking
 
 
 def _older_part(run: CompactionRun, sizer: Sizer, gap_tokens: int) -> int | None:

@@ -6,7 +6,7 @@ from pyagent.compaction.outcome import Applied, Compacted, Declined
 from pyagent.compaction.ports import RestorableState, RestoreText
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import ModelUnavailableError, PromptTooLongError
-from pyagent.events import CompactionStarted
+from pyagent.events import CompactionEnded, CompactionStarted
 from pyagent.log import Boundary, CompactionFailed, Revoke, UserEntry
 from pyagent.settings import CompactionSettings
 from tests.compaction.builder import Talk, words
@@ -66,6 +66,7 @@ async def test_an_unreachable_model_is_retried_at_the_next_requests_and_then_don
     first = await bench.before_request()
     assert isinstance(first.outcomes[-1][1], Declined)
     assert isinstance(first.records[0].payload, CompactionFailed)
+    assert [type(event) for event in bench.events] == [CompactionStarted, CompactionEnded]
     await bench.before_request()
     third = await bench.before_request()
     assert third.compacted is not None

@@ -13,7 +13,8 @@ from pyagent.compaction.economy import CachePrices, best_trigger, calls_to_pay_b
 from pyagent.compaction.native import context_management
 from pyagent.compaction.pins import Pin, rendered
 from pyagent.compaction.prompt import Unusable, parse_summary, summary_instruction
-from tests.compaction.fakes import answer
+from tests.compaction.builder import Talk, with_usage
+from tests.compaction.fakes import Bench, answer
 
 
 def text_answer(text: str, stop_reason: str = "end_turn") -> str | Unusable:
@@ -79,6 +80,21 @@ def test_the_policy_keeps_to_the_trigger_and_to_the_floor() -> None:
     assert economy(50_000, 2_400, 27_700, 0, prices).best_trigger_tokens == 50_000
     assert economy(967_000, 2_400, 27_700, 200_000, prices).best_trigger_tokens == 200_000
     assert economy(967_000, 1, 1, 0, CachePrices(0.1, 1.25)).usd_per_10_calls_at_best is None
+
+
+def test_the_bill_is_projected_from_the_conversation_s_own_growth() -> None:
+    talk = Talk()
+    talk.prompt("go")
+    bench = Bench(talk, window_tokens=1_000_000)
+    prices = CachePrices(0.1, 1.25, input_usd_per_mtok=2.0)
+    talk.answer("one", usage=with_usage(30_000))
+    assert bench.pipeline.economy(bench.context(), prices) is None
+    talk.answer("two", usage=with_usage(32_400))
+    talk.answer("three", usage=with_usage(34_800))
+    projected = bench.pipeline.economy(bench.context(), prices)
+    assert projected is not None
+    assert projected.best_trigger_tokens < bench.context().thresholds.trigger
+    assert projected.tokens_per_call_at_best < projected.tokens_per_call_at_trigger
 
 
 def test_clearing_from_a_warm_cache_takes_long_to_pay() -> None:
