@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
@@ -48,6 +48,15 @@ class Gatekeeper(Protocol):
     async def ask(self, tool_use_id: str, question: PermissionQuestion) -> PermissionAnswer: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """What came of one call. `summary` is the line on the screen."""
+
+    result: ToolResult
+    summary: str
+    duration_s: float
+
+
 class ToolRunner:
     def __init__(
         self,
@@ -79,14 +88,14 @@ class ToolRunner:
                 loop = await self._run_batch([use for _, use in batch], waiting, broken_inputs, loop)
         except asyncio.CancelledError:
             for use in waiting:
-                self._commit(use, ToolResult.error(INTERRUPTED_TEXT), duration_s=0.0)
+                self._commit(use, _error(use, INTERRUPTED_TEXT))
             raise
         return loop
 
     def refuse_all(self, uses: Sequence[ToolUseBlock], text: str) -> None:
         """Answer every call with this error, running none."""
         for use in uses:
-            self._commit(use, ToolResult.error(text), duration_s=0.0)
+            self._commit(use, _error(use, text))
 
     def _batch_key(self, position: int, use: ToolUseBlock) -> int:
         """Neighbouring read-only calls share a key and so a batch; every other call has one of its own."""
@@ -102,20 +111,21 @@ class ToolRunner:
     ) -> LoopGuard:
         slots = asyncio.Semaphore(MAX_CONCURRENT_READS)
 
-        async def run(use: ToolUseBlock) -> tuple[ToolResult, float]:
+        async def run(use: ToolUseBlock) -> _Ran:
             async with slots:
                 return await self._run_one(use, broken_inputs.get(use.id))
 
         tasks = [asyncio.create_task(run(use)) for use in batch]
         try:
             for use, task in zip(batch, tasks, strict=True):
-                result, duration_s = await task
+                ran = await task
                 waiting.remove(use)
-                summary = str(result.display.get("summary") or use.name)
-                loop = loop.after(use.name, use.input, result.content, result.is_error, summary)
+                result = ran.result
+                loop = loop.after(use.name, use.input, result.content, result.is_error, ran.summary)
                 if loop.should_tell:
-                    result = replace(result, content=(*result.content, TextBlock(reminder_text(use.name))))
-                self._commit(use, result, duration_s=duration_s)
+                    told = (*result.content, TextBlock(reminder_text(use.name)))
+                    ran = replace(ran, result=replace(result, content=told))
+                self._commit(use, ran)
         except asyncio.CancelledError:
             for task in tasks:
                 task.cancel()
@@ -123,40 +133,40 @@ class ToolRunner:
             for use, outcome in zip(batch, outcomes, strict=True):
                 if use in waiting:
                     waiting.remove(use)
-                    done = outcome if isinstance(outcome, tuple) else (ToolResult.error(INTERRUPTED_TEXT), 0.0)
-                    self._commit(use, done[0], duration_s=done[1])
+                    self._commit(use, outcome if isinstance(outcome, _Ran) else _error(use, INTERRUPTED_TEXT))
             raise
         return loop
 
-    async def _run_one(self, use: ToolUseBlock, broken_input: str | None) -> tuple[ToolResult, float]:
+    async def _run_one(self, use: ToolUseBlock, broken_input: str | None) -> _Ran:
         tool = self.tools.get(use.name)
         if tool is None:
             names = ", ".join(sorted(self.tools))
-            return ToolResult.error(f"There is no tool named {use.name!r}. The tools are: {names}."), 0.0
+            return _error(use, f"There is no tool named {use.name!r}. The tools are: {names}.")
         if broken_input is not None:
             shown = broken_input if len(broken_input) <= 200 else broken_input[:200] + "…"
-            return ToolResult.error(f"The input was not valid JSON, so {use.name} was not run: {shown}"), 0.0
+            return _error(use, f"The input was not valid JSON, so {use.name} was not run: {shown}")
         try:
             tool_input: ToolInput = tool.input_model.model_validate(use.input)
+            return await self._run_valid(tool, use, tool_input)
         except ValidationError as error:
-            return ToolResult.error(_validation_text(use.name, error)), 0.0
+            return _error(use, _validation_text(use.name, error))
+        except Exception as error:
+            # A tool's own mistake must not end the turn: the model is told, the log has the trace.
+            _log.exception("tool %s failed", use.name)
+            return _error(use, f"{use.name} failed unexpectedly: {type(error).__name__}: {error}")
+
+    async def _run_valid(self, tool: AnyTool, use: ToolUseBlock, tool_input: ToolInput) -> _Ran:
         summary = tool.summary(tool_input)
         context = self._context_for(use.id, lambda text: self._emit(ToolProgress(use.id, text)))
-        refusal = await self._permit(tool, use, tool_input, context)
-        if refusal is not None:
-            self._emit(ToolFinished(use.id, use.name, summary, True, refusal.text, 0.0, refusal.display))
-            return refusal, 0.0
-        self._emit(ToolStarted(use.id, use.name, summary, use.input))
-        started_at = self._journal.clock()
-        result = await _run_safely(tool.run(tool_input, context), use.name)
-        result = await asyncio.to_thread(within_cap, result, tool, context)
-        duration_s = (self._journal.clock() - started_at).total_seconds()
-        display = {"summary": summary, **result.display}
-        self._emit(ToolFinished(use.id, use.name, summary, result.is_error, result.text, duration_s, display))
-        return (
-            ToolResult(result.content, result.is_error, display, result.files_seen, result.cwd),
-            duration_s,
-        )
+        result, duration_s = await self._permit(tool, use, tool_input, context), 0.0
+        if result is None:
+            self._emit(ToolStarted(use.id, use.name, summary, use.input))
+            started_at = self._journal.clock()
+            result = await tool.run(tool_input, context)
+            result = await asyncio.to_thread(within_cap, result, tool, context)
+            duration_s = round((self._journal.clock() - started_at).total_seconds(), 3)
+        self._emit(ToolFinished(use.id, use.name, summary, result.is_error, result.text, duration_s, result.display))
+        return _Ran(result, summary, duration_s)
 
     async def _permit(
         self, tool: AnyTool, use: ToolUseBlock, tool_input: ToolInput, context: ToolContext
@@ -176,24 +186,20 @@ class ToolRunner:
                 text = f"The user did not allow this call.{told} Do not try it again unchanged."
                 return ToolResult.error(text, display={"denied": True})
 
-    def _commit(self, use: ToolUseBlock, result: ToolResult, *, duration_s: float) -> None:
+    def _commit(self, use: ToolUseBlock, ran: _Ran) -> None:
+        result = ran.result
         block = ToolResultBlock(use.id, result.content, result.is_error)
         self._journal.commit(UserEntry((block,), origin="tool_results"))
-        summary = str(result.display.get("summary") or use.name)
-        self._journal.commit(ToolRan(use.id, summary, round(duration_s, 3), result.display))
+        self._journal.commit(ToolRan(use.id, ran.summary, ran.duration_s, result.display))
         for seen in result.files_seen:
             self._journal.commit(seen)
         if result.cwd is not None:
             self._journal.commit(SettingChanged("cwd", str(result.cwd)))
 
 
-async def _run_safely(running: Awaitable[ToolResult], name: str) -> ToolResult:
-    """The result, whatever happens: a tool's own mistake must not end the turn, so it becomes an error result."""
-    try:
-        return await running
-    except Exception as error:
-        _log.exception("tool %s failed", name)
-        return ToolResult.error(f"{name} failed unexpectedly: {type(error).__name__}: {error}")
+def _error(use: ToolUseBlock, text: str) -> _Ran:
+    """The outcome of a call that was not run, or failed."""
+    return _Ran(ToolResult.error(text), use.name, 0.0)
 
 
 def _validation_text(name: str, error: ValidationError) -> str:

@@ -18,6 +18,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
+from pyagent import __version__
 from pyagent.events import (
     ConversationClosed,
     Event,
@@ -40,7 +41,7 @@ from pyagent.launch import AgentHandle, AgentStarter
 from pyagent.ui import commands
 from pyagent.ui.blocks import Block, BlockKind
 from pyagent.ui.busy import SPINNER_FRAME_S, BusyLine, QueuePanel
-from pyagent.ui.cli import EXIT_FAILURE, Invocation, program_version
+from pyagent.ui.cli import EXIT_FAILURE, Invocation
 from pyagent.ui.clipboard import copy_by_program
 from pyagent.ui.completion import Candidate, CompletionMenu
 from pyagent.ui.dialogs.approval import ApprovalScreen
@@ -129,7 +130,7 @@ class PyagentApp(App[int]):
         self._starter = starter
         self._watchdog = watchdog
         self._clock = clock
-        self._version = version or program_version()
+        self._version = version or __version__
         self._pump = EventPump(self._take)
         self._fold = TranscriptFold(self._banner)
         self._status = SessionStatus()

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import BinaryIO, NoReturn, TextIO, get_args
 
+from pyagent import __version__
 from pyagent.errors import PyagentError, UsageError
 from pyagent.events import EventSink
 from pyagent.launch import AgentHandle, AgentStarter, LaunchOptions
@@ -89,14 +89,6 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message[:1].upper() + message[1:] + ".", hint="See pyagent --help.")
 
 
-def program_version() -> str:
-    """The installed version."""
-    try:
-        return version("pyagent")
-    except PackageNotFoundError:
-        return "0+source"
-
-
 def run(argv: Sequence[str]) -> int:
     """Run pyagent with these arguments and return the exit code. Never raises, never prints a traceback."""
     try:
@@ -105,7 +97,7 @@ def run(argv: Sequence[str]) -> int:
             print(build_parser().format_help(), end="")
             return 0
         if args.version:
-            print(f"pyagent {program_version()}")
+            print(f"pyagent {__version__}")
             return 0
         invocation = build_invocation(args, os.environ)
         return dispatch(invocation, _start_agent)

@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import assert_never
 
+from pyagent import __version__
 from pyagent.events import (
     AnswerPermission,
     CompactionEnded,
@@ -41,7 +42,7 @@ from pyagent.events import (
 from pyagent.launch import AgentHandle, AgentStarter
 from pyagent.ui import commands
 from pyagent.ui.choosing import mode_items, model_items, saved_sessions, session_items
-from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, program_version, silence
+from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, silence
 from pyagent.ui.history import PromptHistory, history_path
 from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
 from pyagent.ui.plain_output import PlainPrinter
@@ -280,7 +281,7 @@ class PlainSession:
         match event:
             case SessionOpened():
                 place = f" ({event.git_branch})" if event.git_branch else ""
-                self._printer.line(f"pyagent {program_version()} · {event.model} · {event.cwd}{place}")
+                self._printer.line(f"pyagent {__version__} · {event.model} · {event.cwd}{place}")
                 if event.is_offline:
                     self._printer.line("Offline model: answers come from a small built-in program.")
             case PermissionNeeded(request_id=request_id, question=question):

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyagent import __version__
 from pyagent.events import (
     CompactionEnded,
     CompactionFinished,
@@ -31,7 +32,6 @@ from pyagent.events import (
 )
 from pyagent.log import AssistantEntry, Boundary, CallCost, ClearResults, Record, ToolRan, UserEntry
 from pyagent.messages import JsonObject, ToolUseBlock, Usage, block_to_wire
-from pyagent.ui.cli import program_version
 from pyagent.ui.commands import COMMANDS
 
 _TERMINAL_REASON_OF_STOP = {
@@ -163,7 +163,7 @@ class StreamWriter:
             plugins=[],
             apiKeySource="environment" if has_key and not event.is_offline else "none",
             output_style="default",
-            claude_code_version=program_version(),
+            claude_code_version=__version__,
             capabilities=["interrupt", "set_permission_mode", "set_model"],
             memory_files=list(event.context_files),
             transcript_path=event.transcript_path,

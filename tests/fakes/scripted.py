@@ -10,7 +10,6 @@ from itertools import count
 from typing import Any
 
 from pyagent.agent.wire.client import ModelRequest
-
 from pyagent.events import PermissionQuestion
 from pyagent.messages import JsonObject
 from pyagent.tools.tool import ToolContext, ToolInput, ToolResult
