@@ -159,19 +159,7 @@ class ShellSession:
             private_end = os.dup(cwd_write)
         os.close(cwd_write)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *_shell_words(),
-                _SCRIPT.format(fd=private_end),
-                "bash",
-                command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=write_end,
-                cwd=cwd,
-                env=environment,
-                start_new_session=True,
-                pass_fds=(private_end,),
-            )
+            process = await _spawned(command, cwd, environment, write_end, private_end)
         except BaseException as error:
             os.close(read_end)
             os.close(cwd_read)
@@ -260,6 +248,42 @@ class ShellSession:
             task.state = "finished"
         self._running.discard(task)
         task.done.set()
+
+
+async def _spawned(
+    command: str, cwd: Path, environment: dict[str, str], output_fd: int, private_fd: int
+) -> asyncio.subprocess.Process:
+    """The started shell. A cancel in this very moment ends what has been started by then."""
+    started: list[asyncio.subprocess.Process] = []
+
+    async def spawn() -> None:
+        process = await asyncio.create_subprocess_exec(
+            *_shell_words(),
+            _SCRIPT.format(fd=private_fd),
+            "bash",
+            command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output_fd,
+            stderr=output_fd,
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+            pass_fds=(private_fd,),
+        )
+        started.append(process)
+
+    async def end(process: asyncio.subprocess.Process) -> None:
+        tree = ProcessTree(process.pid, environment[MARKER_VARIABLE])
+        await in_own_thread(lambda: tree.end(0))
+        await process.wait()
+
+    try:
+        await uninterrupted(spawn())
+    except asyncio.CancelledError:
+        for process in started:
+            await uninterrupted(end(process))
+        raise
+    return started[0]
 
 
 async def in_own_thread(work: Callable[[], ResultT]) -> ResultT:

@@ -185,7 +185,8 @@ async def test_a_finished_background_task_tells_its_exit_code(bench: Workbench) 
 
 
 async def test_the_default_timeout_moves_a_command_to_the_background(tmp_path: Path) -> None:
-    bench = Workbench(tmp_path, Settings(bash_default_timeout_ms=100))
+    # Long enough for a loaded machine to start a shell, since its output is looked for.
+    bench = Workbench(tmp_path, Settings(bash_default_timeout_ms=2_000))
     result = await bench.call("Bash", command="echo begun; tail -f /dev/null")
     assert result.text.startswith("begun\n")
     assert "goes on in the background as bash_1" in result.text
@@ -211,6 +212,12 @@ async def test_a_job_left_behind_does_not_hold_the_call(bench: Workbench) -> Non
     assert task.state == "running"
     assert not (await bench.call("KillShell", shell_id="bash_1")).is_error
     assert task.tree.members() == ()
+
+
+async def test_a_timeout_gives_back_what_was_written_until_then(bench: Workbench) -> None:
+    result = await bench.call("Bash", command="echo partial; sleep 1000", timeout=2_000)
+    assert result.text == "partial\nKilled after 2 s (timeout), with all its children."
+    assert result.is_error
 
 
 async def test_a_timeout_above_the_most_is_lowered(tmp_path: Path) -> None:
