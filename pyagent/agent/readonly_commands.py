@@ -285,6 +285,11 @@ def read_only(command: SimpleCommand) -> ReadOnly | None:
             return None
         case "test" | "[" if any(word.value in ("-v", "-R", None) for word in arguments):
             return None
+        case "date" if any(
+            not (word.value or "").startswith(("+", "-")) and not (at and arguments[at - 1].value in ("-d", "--date"))
+            for at, word in enumerate(arguments)
+        ):
+            return None
         case "find":
             return _find(arguments)
         case "sed":
@@ -319,8 +324,7 @@ def _judge(spec: _Spec, arguments: tuple[Word, ...]) -> ReadOnly | None:
         if word.has_glob and value[:1] in "*?[" and not spec.is_harmless and not is_over:
             return None
         if is_over or not value.startswith("-") or value == "-":
-            if value != "-":
-                positional.append(word)
+            positional.append(word)
             continue
         if value == "--":
             is_over = True
@@ -337,6 +341,8 @@ def _judge(spec: _Spec, arguments: tuple[Word, ...]) -> ReadOnly | None:
                 continue
             long = name[2:]
             if long + "=" in spec.long:
+                if not equals and not _is_value(arguments, at):
+                    return None
                 at += 0 if equals else 1
             elif not (long + "?" in spec.long or (long in spec.long and not equals)):
                 return None
@@ -347,6 +353,8 @@ def _judge(spec: _Spec, arguments: tuple[Word, ...]) -> ReadOnly | None:
                 has_pattern = has_pattern or f"-{letter}" in spec.pattern_flags
                 if value[index + 1 :] and not spec.has_attached_values:
                     return None
+                if not value[index + 1 :] and not spec.is_harmless and not _is_value(arguments, at):
+                    return None
                 at += 0 if value[index + 1 :] else 1
                 break
             if letter not in spec.short and not spec.is_harmless:
@@ -355,7 +363,16 @@ def _judge(spec: _Spec, arguments: tuple[Word, ...]) -> ReadOnly | None:
         positional = positional[1:]
     if (spec.positional == "none" and positional) or len(positional) > spec.max_positional:
         return None
-    return ReadOnly(() if spec.positional == "any" else tuple(positional), is_recursive)
+    paths = () if spec.positional == "any" else tuple(word for word in positional if word.value != "-")
+    return ReadOnly(paths, is_recursive)
+
+
+def _is_value(arguments: tuple[Word, ...], at: int) -> bool:
+    """Whether the word there can only be the value of the flag before it.
+
+    Some flags take a value only when it is attached: a flag behind one of those must not pass for its value.
+    """
+    return at < len(arguments) and arguments[at].value is not None and not (arguments[at].value or "").startswith("-")
 
 
 def _find(arguments: tuple[Word, ...]) -> ReadOnly | None:
@@ -369,6 +386,8 @@ def _find(arguments: tuple[Word, ...]) -> ReadOnly | None:
             return None
         if word.value in _FIND_VALUED:
             has_expression = True
+            if at < len(arguments) and arguments[at].value is None:
+                return None
             at += 1
         elif word.value in _FIND_FLAGS:
             has_expression = has_expression or word.value not in ("-H", "-L", "-P")
