@@ -220,7 +220,7 @@ def _has_something(view: View) -> bool:
     return bool(Renderer().render(view, OPUS).messages)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_histories, st.integers(0, 10), st.integers(0, 10))
 def test_any_cut_of_any_history_is_taken_after_one_repair(history: list[Payload], start: int, end: int) -> None:
     talk = Conversation()
@@ -232,7 +232,7 @@ def test_any_cut_of_any_history_is_taken_after_one_repair(history: list[Payload]
     accepted(view)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_histories, st.integers(0, 2**32))
 def test_a_repair_is_the_same_after_folds_and_is_made_once(history: list[Payload], seed: int) -> None:
     talk = Conversation()
@@ -248,7 +248,7 @@ def test_a_repair_is_the_same_after_folds_and_is_made_once(history: list[Payload
     assert find_repair(talk.state.view) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_histories)
 def test_a_view_that_grows_renders_and_validates_like_one_seen_at_once(history: list[Payload]) -> None:
     talk = Conversation()
@@ -262,7 +262,7 @@ def test_a_view_that_grows_renders_and_validates_like_one_seen_at_once(history: 
         assert fault == Validator().fault(at_once)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(_histories, st.booleans())
 def test_looking_at_a_growing_view_again_finds_what_a_whole_look_finds(history: list[Payload], mends: bool) -> None:
     talk = Conversation()

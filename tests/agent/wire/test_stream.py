@@ -154,7 +154,7 @@ _events = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(_events, max_size=12))
 def test_no_stream_of_events_causes_anything_but_a_response_or_a_failure(events: list[JsonObject]) -> None:
     try:
