@@ -50,7 +50,7 @@ class NotebookEditTool:
             cells = json.loads(original.text)["cells"]
             if tool_input.edit_mode != "insert":
                 old_source = joined(cells[_position(cells, tool_input.cell_id)].get("source"))
-        except (RefusedError, ValueError, KeyError, TypeError):
+        except (RefusedError, ValueError, KeyError, TypeError, AttributeError):
             old_source = ""
         new_source = "" if tool_input.edit_mode == "delete" else tool_input.new_source
         return write_question(self.name, path, context, old_text=old_source, new_text=new_source)
@@ -82,7 +82,10 @@ def plan_cell_edit(tool_input: NotebookEditInput, context: ToolContext) -> Chang
         raise RefusedError(f"{name} has changed since it was read. Read it again.")
     try:
         notebook = json.loads(original.text)
-        cells: list[JsonObject] = notebook["cells"]
+        found: Any = notebook["cells"]
+        if not isinstance(found, list) or not all(isinstance(cell, dict) for cell in found):
+            raise TypeError("cells")
+        cells: list[JsonObject] = found
         has_ids = (notebook.get("nbformat", 4), notebook.get("nbformat_minor", 0)) >= (4, 5)
     except (ValueError, KeyError, TypeError) as error:
         raise RefusedError(f"{name} is not a Jupyter notebook.") from error

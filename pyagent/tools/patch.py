@@ -11,11 +11,11 @@ EXACT_DIFF_LINES = 3_000
 """Above so many changed lines on a side, the middle is one replaced block: an exact diff takes time quadratic in it."""
 
 
-def structured_patch(old: str, new: str, context_lines: int = CONTEXT_LINES) -> list[JsonObject]:
+def structured_patch(old: str, new: str) -> list[JsonObject]:
     """Hunks with `oldStart`, `oldLines`, `newStart`, `newLines` (from 1) and `lines` that begin with space, - or +."""
     old_lines, new_lines = _lines(old), _lines(new)
     hunks: list[JsonObject] = []
-    for group in _groups(_opcodes(old_lines, new_lines), context_lines):
+    for group in _groups(_opcodes(old_lines, new_lines)):
         lines: list[str] = []
         for tag, a, b, c, d in group:
             if tag == "equal":
@@ -67,7 +67,7 @@ def _opcodes(old: list[str], new: list[str]) -> list[_Opcode]:
     return [("equal", 0, start, 0, start), *middle, ("equal", old_end, len(old), new_end, len(new))]
 
 
-def _groups(opcodes: list[_Opcode], context_lines: int) -> list[list[_Opcode]]:
+def _groups(opcodes: list[_Opcode]) -> list[list[_Opcode]]:
     """Changes with some equal lines around them; close ones share a group."""
     groups: list[list[_Opcode]] = []
     current: list[_Opcode] = []
@@ -77,16 +77,16 @@ def _groups(opcodes: list[_Opcode], context_lines: int) -> list[list[_Opcode]]:
             current.append((tag, a, b, c, d))
             continue
         is_first, is_last = position == 0, position == len(codes) - 1
-        if not is_first and not is_last and b - a <= 2 * context_lines:
+        if not is_first and not is_last and b - a <= 2 * CONTEXT_LINES:
             current.append((tag, a, b, c, d))
             continue
         if current:
-            length = min(context_lines, b - a)
+            length = min(CONTEXT_LINES, b - a)
             current.append((tag, a, a + length, c, c + length))
             groups.append(current)
             current = []
         if not is_last:
-            length = min(context_lines, b - a)
+            length = min(CONTEXT_LINES, b - a)
             current = [(tag, b - length, b, d - length, d)]
     if current and any(code[0] != "equal" for code in current):
         groups.append(current)

@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 import sysconfig
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,7 +46,6 @@ async def run_ripgrep(
     timeout_s: float,
     max_bytes: int,
     separator: bytes = b"\n",
-    env: Mapping[str, str] | None = None,
 ) -> RipgrepRun:
     """Run it in `cwd`. Never raises for what it finds or not; an `OSError` means it could not be started."""
     process = await asyncio.create_subprocess_exec(
@@ -60,7 +58,6 @@ async def run_ripgrep(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=env,
         limit=CHUNK_BYTES,
     )
     assert process.stdout is not None

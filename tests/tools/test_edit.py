@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pyagent.tools.patch import structured_patch
 from tests.tools.support import Workbench
 
 
@@ -286,3 +289,18 @@ def test_a_link_out_of_the_project_is_seen_through(bench: Workbench, tmp_path: P
     assert question.subject == str(tmp_path / "x.txt")
     assert "outside" in question.reason
     assert question.session_rule == f"Edit(/{tmp_path / 'x.txt'})"
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
+def test_a_patch_leads_from_the_old_text_to_the_new(old: list[str], new: list[str]) -> None:
+    hunks = structured_patch("".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new))
+    result, position = [], 0
+    for hunk in hunks:
+        start = hunk["oldStart"] - 1 if hunk["oldLines"] else hunk["oldStart"]
+        result += old[position:start]
+        assert len(result) == (hunk["newStart"] - 1 if hunk["newLines"] else hunk["newStart"])
+        assert [line[1:] for line in hunk["lines"] if line[0] in " -"] == old[start : start + hunk["oldLines"]]
+        result += [line[1:] for line in hunk["lines"] if line[0] in " +"]
+        position = start + hunk["oldLines"]
+    assert result + old[position:] == new
+    assert (not hunks) == (old == new)

@@ -10,7 +10,8 @@ import pytest
 
 from pyagent.tools.glob import GlobTool
 from pyagent.tools.glob_pattern import GlobPattern, PatternError, expand_braces
-from pyagent.tools.ripgrep import ripgrep_path
+from pyagent.tools.ripgrep import ripgrep_path, run_ripgrep
+from pyagent.tools.search_fallback import walk_files
 from tests.tools.support import Workbench
 
 FILES = (
@@ -133,3 +134,21 @@ def test_braces_are_multiplied_out(pattern: str, expected: list[str]) -> None:
 def test_too_many_braces_are_refused() -> None:
     with pytest.raises(PatternError):
         expand_braces("{a,b,c,d,e,f}" * 8)
+
+
+async def test_a_walk_that_runs_out_of_time_gives_what_it_has(glob_bench: Workbench) -> None:
+    names, is_cut = await walk_files(glob_bench.root, False, False, timeout_s=-1)
+    assert len(names) == 1
+    assert is_cut
+
+
+async def test_a_listing_that_is_too_long_ends_at_a_whole_name(glob_bench: Workbench) -> None:
+    program = ripgrep_path()
+    assert program is not None
+    for number in range(3_000):
+        glob_bench.path(f"many/some-longer-name-{number:04}.md", "")
+    run = await run_ripgrep(
+        program, ["--files", "--null"], cwd=glob_bench.root, timeout_s=60, max_bytes=1_000, separator=b"\0"
+    )
+    assert run.is_cut
+    assert run.output.endswith(b"\0")

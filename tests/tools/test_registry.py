@@ -148,3 +148,13 @@ async def test_a_notebook_cell_is_replaced_inserted_and_deleted(bench: Workbench
     assert path.read_text().startswith('{\n "cells"')
     wrong = await bench.call("NotebookEdit", notebook_path="a.ipynb", cell_id="zz", edit_mode="delete")
     assert "no cell 'zz'" in wrong.text
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "not json", '{"cells": {"a": 1}}', '{"cells": [1, "x"]}'])
+async def test_what_is_no_notebook_is_refused(bench: Workbench, content: str) -> None:
+    path = bench.path("a.ipynb", content)
+    await bench.call("Read", file_path="a.ipynb")
+    fields = {"notebook_path": "a.ipynb", "cell_id": "x", "new_source": "y"}
+    bench.ask("NotebookEdit", **fields)
+    assert (await bench.call("NotebookEdit", **fields)).is_error
+    assert content_of(path) == content
