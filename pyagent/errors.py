@@ -11,6 +11,12 @@ class PyagentError(Exception):
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".rstrip()
 
+    @property
+    def kind(self) -> str:
+        """The sort of error, for programs: the name of its nearest class in this module, else its own."""
+        names = [cls.__name__ for cls in type(self).__mro__ if cls.__module__ == __name__ and cls is not PyagentError]
+        return names[0] if names else type(self).__name__
+
 
 class UsageError(PyagentError):
     """A flag, command or setting the user gave cannot be used as it stands."""

@@ -284,7 +284,7 @@ class TurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """A turn ended by an error; the session stays usable. `kind` is the error's class name."""
+    """A turn ended by an error; the session stays usable. `kind` is `PyagentError.kind`, or a bug's class name."""
 
     kind: str
     message: str

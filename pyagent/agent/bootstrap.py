@@ -43,7 +43,7 @@ class AgentThread:
         try:
             asyncio.run(self._serve())
         except PyagentError as error:
-            self._emit(TurnFailed(type(error).__name__, error.message, error.hint))
+            self._emit(TurnFailed(error.kind, error.message, error.hint))
             self._emit(ConversationClosed(""))
         except Exception as error:
             _log.exception("the agent thread ended by a mistake of pyagent's")

@@ -241,7 +241,7 @@ class Conversation:
             if entry is None:
                 self._parts.emit(PromptReturned(prompt.display or text))
             self._journal.commit(TurnEnded("failed", str(error)))
-            self._parts.emit(TurnFailed(type(error).__name__, error.message, error.hint))
+            self._parts.emit(TurnFailed(error.kind, error.message, error.hint))
         except Exception as error:
             self._report_bug(error)
         else:

@@ -61,7 +61,7 @@ class Host:
                 conversation = await self._open(opening)
             except PyagentError as error:
                 if is_first:
-                    self._emit(TurnFailed(type(error).__name__, error.message, error.hint))
+                    self._emit(TurnFailed(error.kind, error.message, error.hint))
                     self._emit(ConversationClosed(""))
                     return "failed"
                 self._emit(Notice(error.message, "error", error.hint))

@@ -180,21 +180,21 @@ def read_session(path: Path) -> LoadedSession:
     except OSError as error:
         raise SessionError(f"The session cannot be read: {path}: {error.strerror}.") from error
     records: list[Record] = []
-    problems: list[str] = []
+    faults: dict[str, list[int]] = {}
     seen: set[str] = set()
+    last_number = data.count(b"\n") + 1
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
-        is_last = not data.endswith(b"\n") and number == data.count(b"\n") + 1
         for record in _records_of(line):
             if record is None:
-                what = "was broken off" if is_last else "cannot be read"
-                problems.append(f"Line {number} of the session file {what} and is left out.")
+                what = "broken off" if number == last_number and not data.endswith(b"\n") else "unreadable"
+                faults.setdefault(what, []).append(number)
                 continue
             if record.uuid in seen:
                 continue
             if records and record.seq <= records[-1].seq:
-                problems.append(f"Line {number} of the session file is out of order and is left out.")
+                faults.setdefault("out of order", []).append(number)
                 continue
             seen.add(record.uuid)
             records.append(record)
@@ -203,7 +203,14 @@ def read_session(path: Path) -> LoadedSession:
             f"Not a pyagent session: {path}.",
             hint="Start a new session, or pick another with pyagent --resume.",
         )
-    return LoadedSession(tuple(records), tuple(problems))
+    return LoadedSession(tuple(records), tuple(_fault_text(what, numbers) for what, numbers in faults.items()))
+
+
+def _fault_text(what: str, numbers: list[int]) -> str:
+    """One sentence for all lines with the same fault: a damaged file can have thousands."""
+    if len(numbers) == 1:
+        return f"Line {numbers[0]} of the session file is {what} and is left out."
+    return f"{len(numbers)} lines of the session file (first: {numbers[0]}) are {what} and are left out."
 
 
 def _records_of(line: bytes) -> Iterator[Record | None]:

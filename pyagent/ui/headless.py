@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TextIO
 
+from pyagent.errors import UsageError
 from pyagent.events import (
     AnswerPermission,
     ConversationClosed,
@@ -32,7 +33,16 @@ from pyagent.events import (
 )
 from pyagent.launch import AgentHandle, AgentStarter
 from pyagent.messages import JsonObject
-from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, OutputFormat, silence
+from pyagent.ui.cli import (
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_TERMINATED,
+    EXIT_USAGE,
+    Invocation,
+    OutputFormat,
+    silence,
+)
+from pyagent.ui.commands import Invoked, Prompt, Unknown, read_typed
 from pyagent.ui.stream_json import StreamWriter
 
 CLOSE_TIMEOUT_S = 5.0
@@ -53,7 +63,12 @@ class _SignalCame(Exception):
 
 
 def run_headless(invocation: Invocation, starter: AgentStarter) -> int:
-    """Answer the prompt (or the prompts on standard input) and return the exit code."""
+    """Answer the prompt (or the prompts on standard input) and return the exit code.
+
+    Raises:
+        UsageError: the prompt is a slash command, or looks like one.
+    """
+    _require_prompt(invocation.options.prompt)
     inbox: SimpleQueue[Event | int | JsonObject | str] = SimpleQueue()
     with _signals_into(inbox):
         handle = starter(invocation.options, lambda event: inbox.put(event))
@@ -82,6 +97,16 @@ def run_headless(invocation: Invocation, starter: AgentStarter) -> int:
         return code
 
 
+def _require_prompt(text: str) -> None:
+    match read_typed(text):
+        case Unknown() as unknown:
+            raise UsageError(unknown.message)
+        case Invoked(command=command):
+            raise UsageError(f"/{command.name} works only in an interactive session.")
+        case Prompt():
+            pass
+
+
 @contextmanager
 def _signals_into(inbox: SimpleQueue[Any]) -> Iterator[None]:
     """Signals become items of the queue: `SimpleQueue.put` may be called from a handler."""
@@ -104,7 +129,7 @@ class HeadlessRun:
         self._open_turns = 0
         self._has_input_ended = False
         self._is_closed = False
-        self._has_failed = False
+        self._has_failed = self._is_misused = False
         self._last_text = ""
         self._writer = StreamWriter(
             emit=self._write_line if invocation.output_format is OutputFormat.STREAM_JSON else lambda line: None,
@@ -122,6 +147,8 @@ class HeadlessRun:
 
     @property
     def exit_code(self) -> int:
+        if self._is_misused:
+            return EXIT_USAGE
         if self._is_closed and (self._open_turns > 0 or not self._has_input_ended):
             return EXIT_FAILURE
         return EXIT_FAILURE if self._has_failed else 0
@@ -161,7 +188,8 @@ class HeadlessRun:
                         }[stop_reason]
                     )
                 self._end_turn(is_error=self._writer.result["is_error"])
-            case TurnFailed(message=message, hint=hint):
+            case TurnFailed(kind=kind, message=message, hint=hint):
+                self._is_misused = self._is_misused or kind == "UsageError"
                 self._say(f"{message} {hint}".rstrip())
                 self._end_turn(is_error=True)
             case ConversationClosed():
