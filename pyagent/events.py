@@ -180,6 +180,40 @@ class PermissionSettled:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionOption:
+    label: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something the model asks the person: options to choose from, and always room for an answer of their own."""
+
+    header: str
+    """A word or two that name the subject."""
+    text: str
+    options: tuple[QuestionOption, ...]
+    is_multi_select: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAsked:
+    """The model waits for a person's answers to these."""
+
+    request_id: str
+    tool_use_id: str
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSettled:
+    """The dialog is over: answered, turned down, or withdrawn by an interrupt."""
+
+    request_id: str
+    is_answered: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GaugeMoved:
     gauge: GaugeFacts
 
@@ -315,6 +349,8 @@ Event: TypeAlias = (
     | ToolFinished
     | PermissionNeeded
     | PermissionSettled
+    | QuestionAsked
+    | QuestionSettled
     | GaugeMoved
     | CostMoved
     | CompactionStarted
@@ -376,10 +412,25 @@ class AnswerPermission:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerQuestion:
+    request_id: str
+    answers: tuple[tuple[str, ...], ...] = ()
+    """For each question the labels chosen, or the person's own words; empty if they were not answered."""
+    reason: str = ""
+    """Why they were not answered, for the model."""
+
+
+NOBODY_ANSWERS = "Nobody is here to answer. Decide yourself, and say in your answer what you decided and why."
+"""The reason where no person sits at the front end."""
+
+
+@dataclass(frozen=True, slots=True)
 class Shutdown:
     """Finish up: stop the turn, end background tasks, close the log."""
 
     reason: str = "exit"
 
 
-Command: TypeAlias = SubmitPrompt | TakeBackQueued | Interrupt | RunCommand | AnswerPermission | Shutdown
+Command: TypeAlias = (
+    SubmitPrompt | TakeBackQueued | Interrupt | RunCommand | AnswerPermission | AnswerQuestion | Shutdown
+)

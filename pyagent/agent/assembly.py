@@ -60,7 +60,7 @@ from pyagent.settings import PermissionMode
 from pyagent.state import ConversationState
 from pyagent.tools.registry import default_tools, tool_definitions
 from pyagent.tools.shell import ShellSession
-from pyagent.tools.tool import AnyTool, ToolContext
+from pyagent.tools.tool import AnyTool, Asker, ToolContext, nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +324,7 @@ class _Builder:
             emit=self._emit,
         )
         self._gatekeeper = SessionGatekeeper(engine)
+        self._ask: Asker = nobody
         self._sampler = MainSampler(
             access.client,
             journal=journal,
@@ -432,6 +433,7 @@ class _Builder:
 
         def with_person(conversation: Conversation) -> TurnParts:
             self._gatekeeper.ask_person = conversation.ask
+            self._ask = conversation.ask_questions
             return turn
 
         return ConversationParts(
@@ -467,6 +469,8 @@ class _Builder:
             report=report,
             shell=self._shell,
             env=self._settings.env,
+            transcript=self._journal.state,
+            ask=self._ask,
         )
 
     def _commands(self) -> SessionCommands:

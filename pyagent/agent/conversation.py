@@ -20,6 +20,7 @@ from pyagent.agent.turn import TurnParts, run_turn
 from pyagent.errors import PyagentError
 from pyagent.events import (
     AnswerPermission,
+    AnswerQuestion,
     Command,
     EventSink,
     Interrupt,
@@ -28,6 +29,9 @@ from pyagent.events import (
     PermissionQuestion,
     PermissionSettled,
     PromptReturned,
+    Question,
+    QuestionAsked,
+    QuestionSettled,
     QueueChanged,
     RecordCommitted,
     ReplayFinished,
@@ -87,6 +91,7 @@ class Conversation:
         self._work: asyncio.Task[None] | None = None
         self._waiting_commands: deque[RunCommand] = deque()
         self._questions: dict[str, tuple[PermissionQuestion, asyncio.Future[PermissionAnswer]]] = {}
+        self._asked: dict[str, asyncio.Future[AnswerQuestion]] = {}
         self._turn_parts = parts.turn(self)
 
     def send(self, command: Command) -> None:
@@ -162,6 +167,10 @@ class Conversation:
                 self._run_command(command)
             case AnswerPermission():
                 self._settle(command)
+            case AnswerQuestion(request_id=request_id):
+                asked = self._asked.get(request_id)
+                if asked is not None and not asked.done():
+                    asked.set_result(command)
             case Shutdown():
                 raise AssertionError("handled by run()")
 
@@ -285,6 +294,21 @@ class Conversation:
         if command.answer == "session" and question.session_rule:
             self._parts.permissions.allow_for_session(question.session_rule)
         answer.set_result(PermissionAnswer(command.answer != "no", command.feedback))
+
+    async def ask_questions(self, tool_use_id: str, questions: tuple[Question, ...]) -> AnswerQuestion:
+        """Put the model's own questions to whoever sits at the front end, and wait for the answers."""
+        request_id = self._journal.new_uuid()
+        answer: asyncio.Future[AnswerQuestion] = asyncio.get_running_loop().create_future()
+        self._asked[request_id] = answer
+        self._parts.emit(QuestionAsked(request_id, tool_use_id, questions))
+        is_answered = False
+        try:
+            given = await answer
+            is_answered = bool(given.answers)
+            return given
+        finally:
+            self._asked.pop(request_id, None)
+            self._parts.emit(QuestionSettled(request_id, is_answered))
 
     async def _stop_work(self) -> None:
         if self._work is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pyagent.messages import JsonObject
 from pyagent.settings import Settings
+from pyagent.tools.ask_user_question import AskUserQuestionTool
 from pyagent.tools.bash import BashTool
 from pyagent.tools.bash_output import BashOutputTool
 from pyagent.tools.edit import EditTool
@@ -32,6 +33,7 @@ def default_tools(settings: Settings) -> dict[str, AnyTool]:
         BashOutputTool(),
         KillShellTool(),
         TodoWriteTool(),
+        AskUserQuestionTool(),
     )
     return {tool.name: tool for tool in tools}
 

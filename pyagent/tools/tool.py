@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from pyagent.events import PermissionQuestion
-from pyagent.log import FileSeen
+from pyagent.events import NOBODY_ANSWERS, AnswerQuestion, PermissionQuestion, Question
+from pyagent.log import FileSeen, Record
 from pyagent.messages import JsonObject, ResultContent, TextBlock, scrub_json
-from pyagent.state import KnownFile
+from pyagent.state import ConversationState, KnownFile
+from pyagent.view import View
 
 if TYPE_CHECKING:
     from pyagent.tools.shell import ShellSession
@@ -37,6 +38,31 @@ class FileMemory(Protocol):
     def known_file(self, path: str) -> KnownFile | None: ...
 
 
+class Transcript(Protocol):
+    """What was said so far, whether it still stands in the model's view or not."""
+
+    @property
+    def branch(self) -> tuple[Record, ...]:
+        """All records, oldest first."""
+        ...
+
+    @property
+    def view(self) -> View: ...
+
+
+class Asker(Protocol):
+    """Puts the model's questions to a person."""
+
+    async def __call__(self, tool_use_id: str, questions: tuple[Question, ...], /) -> AnswerQuestion:
+        """The answers; without any, the reason why."""
+        ...
+
+
+async def nobody(tool_use_id: str, questions: tuple[Question, ...]) -> AnswerQuestion:
+    """The asker of a conversation that no person sits at."""
+    return AnswerQuestion("", reason=NOBODY_ANSWERS)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a call is given. Paths are absolute."""
@@ -56,6 +82,8 @@ class ToolContext:
     shell: ShellSession
     env: Mapping[str, str] = field(default_factory=dict)
     """Extra environment for child processes, from the user's settings."""
+    transcript: Transcript = field(default_factory=ConversationState)
+    ask: Asker = nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +94,7 @@ class ToolResult:
     is_error: bool = False
     display: JsonObject = field(default_factory=dict)
     """For the screen only. Known keys: `summary` (str), `patch` (list of hunks as in `pyagent.tools.patch`),
-    `exit_code` (int), `lines` (int), `path` (str), `full_output` (path of a file)."""
+    `exit_code` (int), `lines` (int), `path` (str), `full_output` (path of a file), `tasks` (list of to-dos)."""
     files_seen: tuple[FileSeen, ...] = ()
     cwd: Path | None = None
 

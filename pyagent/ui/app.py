@@ -26,6 +26,8 @@ from pyagent.events import (
     PermissionNeeded,
     PermissionSettled,
     PromptReturned,
+    QuestionAsked,
+    QuestionSettled,
     RecordCommitted,
     ReplayFinished,
     Report,
@@ -48,13 +50,14 @@ from pyagent.ui.dialogs.approval import ApprovalScreen
 from pyagent.ui.dialogs.help import HelpScreen, HelpSection
 from pyagent.ui.dialogs.pager import PagerScreen, block_layout
 from pyagent.ui.dialogs.picker import PickerItem, PickerScreen, Preview
+from pyagent.ui.dialogs.question import QuestionScreen
 from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.editor import edited_text
 from pyagent.ui.files import FileIndex
 from pyagent.ui.history import PromptHistory, Recall, history_path
 from pyagent.ui.prompt import Prompt
 from pyagent.ui.pump import EventPump
-from pyagent.ui.questions import approval_request, permission_answer
+from pyagent.ui.questions import Asked, answer_to, dialog_contents, dialog_of
 from pyagent.ui.reduce import AllReplaced, BlockGone, BlockPut, Change, TextGrown, TranscriptFold
 from pyagent.ui.status import SessionStatus, reduce_status
 from pyagent.ui.statusbar import StatusBar
@@ -145,8 +148,8 @@ class PyagentApp(App[int]):
         self._early_prompts: list[str] = []
         self._typed_ahead: list[events.Event] | None = []
         self._last_key_s = float("-inf")
-        self._questions: deque[PermissionNeeded] = deque()
-        self._asked: tuple[str, ApprovalScreen | None] | None = None
+        self._questions: deque[Asked] = deque()
+        self._asked: tuple[str, ApprovalScreen | QuestionScreen | None] | None = None
         self._files = FileIndex(invocation.options.cwd)
         past = PromptHistory(history_path(invocation.options.home, invocation.options.cwd))
         self._recall = Recall(past, self._take_back_queued)
@@ -281,10 +284,10 @@ class PyagentApp(App[int]):
                 self._early_prompts.clear()
                 self._files = FileIndex(Path(cwd))
                 self._files.refresh()
-            case PermissionNeeded():
+            case PermissionNeeded() | QuestionAsked():
                 self._questions.append(event)
                 self._ask_next()
-            case PermissionSettled(request_id=request_id):
+            case PermissionSettled(request_id=request_id) | QuestionSettled(request_id=request_id):
                 self._withdraw(request_id)
             case PromptReturned(text=text):
                 self._give_back(text)
@@ -481,21 +484,21 @@ class PyagentApp(App[int]):
             self._ask(needed)
 
     @work(group="permission")
-    async def _ask(self, needed: PermissionNeeded) -> None:
-        request = await asyncio.to_thread(approval_request, needed.question)
+    async def _ask(self, needed: Asked) -> None:
+        contents = await asyncio.to_thread(dialog_contents, needed)
         await self._keys_are_quiet()
         if not self._is_asked(needed):
             return
-        screen = ApprovalScreen(request)
+        screen = dialog_of(contents)
         self._asked = (needed.request_id, screen)
-        answer = await self.push_screen_wait(screen)
+        answer: Any = await self.push_screen_wait(screen)
         if not self._is_asked(needed):
             return
         self._asked = None
-        self._send(permission_answer(needed.request_id, answer))
+        self._send(answer_to(needed, answer))
         self._ask_next()
 
-    def _is_asked(self, needed: PermissionNeeded) -> bool:
+    def _is_asked(self, needed: Asked) -> bool:
         """Whether this question still stands."""
         return self._asked is not None and self._asked[0] == needed.request_id
 
@@ -536,7 +539,7 @@ class PyagentApp(App[int]):
             self._copy(selected)
             self.screen.clear_selection()
             self._show_hint(f"Copied {len(selected):,} characters.".replace(",", " "))
-        elif self._is_dialog_open and not isinstance(self.screen, ApprovalScreen):
+        elif self._is_dialog_open and not isinstance(self.screen, ApprovalScreen | QuestionScreen):
             self.pop_screen()
         elif self._prompt.text and not self._is_dialog_open:
             self._prompt.set_text("")

@@ -19,12 +19,15 @@ from typing import Any, TextIO
 
 from pyagent.errors import UsageError
 from pyagent.events import (
+    NOBODY_ANSWERS,
     AnswerPermission,
+    AnswerQuestion,
     ConversationClosed,
     Event,
     Interrupt,
     Notice,
     PermissionNeeded,
+    QuestionAsked,
     RunCommand,
     Shutdown,
     SubmitPrompt,
@@ -174,6 +177,8 @@ class HeadlessRun:
             case PermissionNeeded(request_id=request_id):
                 text = "Nobody is here to be asked; go on without it or say what would be needed."
                 self._handle.send(AnswerPermission(request_id, "no", text))
+            case QuestionAsked(request_id=request_id):
+                self._handle.send(AnswerQuestion(request_id, reason=NOBODY_ANSWERS))
             case Notice(text=text, level=level, hint=hint):
                 if level != "info" or self._invocation.is_verbose:
                     self._say(f"{text} {hint}".rstrip())

@@ -17,7 +17,9 @@ from typing import assert_never
 
 from pyagent import __version__
 from pyagent.events import (
+    NOBODY_ANSWERS,
     AnswerPermission,
+    AnswerQuestion,
     CompactionEnded,
     CompactionFinished,
     CompactionStarted,
@@ -29,6 +31,8 @@ from pyagent.events import (
     PermissionQuestion,
     PermissionSettled,
     PromptReturned,
+    Question,
+    QuestionAsked,
     Report,
     RetryScheduled,
     RunCommand,
@@ -286,6 +290,8 @@ class PlainSession:
                     self._printer.line("Offline model: answers come from a small built-in program.")
             case PermissionNeeded(request_id=request_id, question=question):
                 self._ask(request_id, question)
+            case QuestionAsked():
+                self._answer_questions(event)
             case PermissionSettled(is_allowed=False):
                 self._printer.line("Not allowed.")
             case RetryScheduled():
@@ -329,6 +335,36 @@ class PlainSession:
             if picked != "No":
                 feedback = self._reader.read("What should the model do instead? ") or ""
             self._handle.send(AnswerPermission(request_id, "no", feedback.strip()))
+
+    def _answer_questions(self, asked: QuestionAsked) -> None:
+        if not self._reader.is_interactive:
+            self._printer.line("The model has questions; nobody is at a terminal to answer them.")
+            self._handle.send(AnswerQuestion(asked.request_id, reason=NOBODY_ANSWERS))
+            return
+        answers: list[tuple[str, ...]] = []
+        self._bell()
+        try:
+            for question in asked.questions:
+                answers.append(self._answer_one(question))
+        except KeyboardInterrupt:
+            self._handle.send(Interrupt())
+            return
+        if not any(answers):
+            answers.clear()
+        reason = "" if answers else "The user left the questions unanswered."
+        self._handle.send(AnswerQuestion(asked.request_id, tuple(answers), reason))
+
+    def _answer_one(self, question: Question) -> tuple[str, ...]:
+        """The labels chosen by number, or other words as they were typed; empty for no answer."""
+        self._printer.line(f"Question: {question.text}")
+        for number, option in enumerate(question.options, start=1):
+            self._printer.line(f"{number}. {option.label}" + (f": {option.description}" if option.description else ""))
+        how = "Numbers, separated by commas" if question.is_multi_select else "A number"
+        line = (self._reader.read(f"{how}, or your own words: ") or "").strip()
+        parts = [part.strip() for part in line.split(",")] if question.is_multi_select else [line]
+        if all(part.isdecimal() and 1 <= int(part) <= len(question.options) for part in parts):
+            return tuple(question.options[int(part) - 1].label for part in dict.fromkeys(parts))
+        return (line,) if line else ()
 
     def _choose(self, options: list[str]) -> int | None:
         """The index of the chosen option; None for none."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from pyagent.events import AnswerPermission, PermissionQuestion
-from pyagent.ui.dialogs.approval import Approval, ApprovalAnswer, ApprovalRequest
+from typing import Any, TypeAlias
+
+from pyagent.events import AnswerPermission, AnswerQuestion, PermissionNeeded, PermissionQuestion, QuestionAsked
+from pyagent.ui.dialogs.approval import Approval, ApprovalAnswer, ApprovalRequest, ApprovalScreen
+from pyagent.ui.dialogs.question import QuestionScreen
 from pyagent.ui.diff import diff_lines
 
 MAX_DIFF_LINES = 2_000
@@ -50,3 +53,25 @@ def permission_answer(request_id: str, answer: ApprovalAnswer | None) -> AnswerP
             return AnswerPermission(request_id, "no")
         case Approval.INSTEAD:
             return AnswerPermission(request_id, "no", answer.text)
+
+
+Asked: TypeAlias = PermissionNeeded | QuestionAsked
+"""What the agent waits for a person's answer to."""
+
+
+def dialog_contents(asked: Asked) -> ApprovalRequest | QuestionAsked:
+    """What the dialog needs to know. May take a second; see `approval_request`."""
+    return asked if isinstance(asked, QuestionAsked) else approval_request(asked.question)
+
+
+def dialog_of(contents: ApprovalRequest | QuestionAsked) -> ApprovalScreen | QuestionScreen:
+    return QuestionScreen(contents.questions) if isinstance(contents, QuestionAsked) else ApprovalScreen(contents)
+
+
+def answer_to(asked: Asked, result: Any) -> AnswerPermission | AnswerQuestion:
+    """What the agent is told, from the dialog's result. None means it was closed without an answer."""
+    if isinstance(asked, PermissionNeeded):
+        return permission_answer(asked.request_id, result)
+    if result is None:
+        return AnswerQuestion(asked.request_id, reason="The user closed the questions without an answer.")
+    return AnswerQuestion(asked.request_id, result)

@@ -16,6 +16,8 @@ from pyagent.events import (
     Notice,
     PermissionNeeded,
     PermissionSettled,
+    QuestionAsked,
+    QuestionSettled,
     RecordCommitted,
     ReplayFinished,
     RequestStarted,
@@ -122,7 +124,7 @@ class TranscriptFold:
         """Ids of this response's provisional blocks."""
         self._discard_count = 0
         self._asking: dict[str, str] = {}
-        """Permission request id → block id of its tool call."""
+        """Request id of a question → block id of its tool call."""
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -148,6 +150,11 @@ class TranscriptFold:
                 self._set_state(f"tool:{use_id}", BlockState.WAITING)
             case PermissionSettled(request_id=request_id):
                 self._set_state(self._asking.pop(request_id, ""), BlockState.QUEUED)
+            case QuestionAsked(request_id=request_id, tool_use_id=use_id):
+                self._asking[request_id] = f"tool:{use_id}"
+                self._set_state(f"tool:{use_id}", BlockState.WAITING)
+            case QuestionSettled(request_id=request_id):
+                self._set_state(self._asking.pop(request_id, ""), BlockState.RUNNING)
             case StreamDiscarded(reason=reason):
                 self._discard(reason)
             case RequestStarted():

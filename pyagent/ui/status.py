@@ -16,6 +16,8 @@ from pyagent.events import (
     GaugeMoved,
     PermissionNeeded,
     PermissionSettled,
+    QuestionAsked,
+    QuestionSettled,
     QueueChanged,
     RecordCommitted,
     RequestStarted,
@@ -204,7 +206,9 @@ def _within_turn(status: SessionStatus, event: Event) -> SessionStatus:
             return _with_tools(status, tuple(tool for tool in status.running_tools if tool[0] != use_id))
         case PermissionNeeded(question=question):
             return replace(status, phase=Phase.ASKING, detail=f"about {question.tool_name}")
-        case PermissionSettled():
+        case QuestionAsked():
+            return replace(status, phase=Phase.ASKING, detail="to answer its questions")
+        case PermissionSettled() | QuestionSettled():
             return _with_tools(status, status.running_tools)
         case _:
             return status

@@ -163,7 +163,9 @@ class Stage:
         """Let the conversation run until the condition holds; fails if it never does."""
         try:
             async with asyncio.timeout(30):
-                while not condition():
+                while True:
+                    if condition():
+                        return
                     await asyncio.sleep(0)
         except TimeoutError:
             seen = [type(e).__name__ for e in self.events][-12:]
