@@ -178,8 +178,8 @@ def _summary_blocks(
     closing: list[str] = []
     if ctx.transcript_path:
         closing.append(
-            f"The whole conversation is in {ctx.transcript_path}: look there for exact code, messages and output that "
-            "the summary leaves out."
+            "Exact code, messages and output that the summary leaves out can be searched with Recall; the whole "
+            f"conversation is also in {ctx.transcript_path}."
         )
     if has_kept:
         closing.append("The newest messages follow word for word.")

@@ -81,9 +81,9 @@ def _way_back(use: ToolUseBlock) -> str:
         case "Edit" | "Write" if isinstance(path, str):
             return f"The change to {path} was made; Read it to see the file as it is."
         case "Bash" | "PowerShell":
-            return f"Run the command again if you need its output (id {use.id})."
+            return f"Recall gives its output back: id {use.id}."
         case _:
-            return f"Call {use.name} again if you need it (id {use.id})."
+            return f"Recall gives it back: id {use.id}."
 
 
 def _saves(view: View, use_id: str, placeholder: str, sizer: Sizer) -> bool:

@@ -15,6 +15,7 @@ from pyagent.tools.grep import GrepTool
 from pyagent.tools.kill_shell import KillShellTool
 from pyagent.tools.notebook_edit import NotebookEditTool
 from pyagent.tools.read import ReadTool
+from pyagent.tools.recall import RecallTool
 from pyagent.tools.todo_write import TodoWriteTool
 from pyagent.tools.tool import AnyTool, input_schema
 from pyagent.tools.write import WriteTool
@@ -34,6 +35,7 @@ def default_tools(settings: Settings) -> dict[str, AnyTool]:
         KillShellTool(),
         TodoWriteTool(),
         AskUserQuestionTool(),
+        RecallTool(),
     )
     return {tool.name: tool for tool in tools}
 

@@ -75,7 +75,7 @@ def test_a_misspelt_field_is_refused_and_null_is_taken_for_absent() -> None:
 def test_only_tools_that_change_nothing_may_run_side_by_side() -> None:
     tools = default_tools(Settings())
     read_only = {name for name, tool in tools.items() if tool.is_read_only}
-    assert read_only == {"Read", "Grep", "Glob", "BashOutput", "AskUserQuestion"}
+    assert read_only == {"Read", "Grep", "Glob", "BashOutput", "AskUserQuestion", "Recall"}
 
 
 @pytest.mark.parametrize("name", default_tools(Settings()))
