@@ -52,6 +52,7 @@ from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
 from pyagent.ui.plain_output import PlainPrinter
 from pyagent.ui.reduce import TranscriptFold
 from pyagent.ui.status import SessionStatus, reduce_status
+from pyagent.ui.terminal import errors_to_log
 
 ANSWER_TIMEOUT_S = 2.0
 """How long the next input line waits for a command's answer to begin; most come within milliseconds."""
@@ -80,8 +81,13 @@ def run_plain(invocation: Invocation, starter: AgentStarter) -> int:
     reader: LineReader = TerminalReader(history, options.cwd) if is_tty else StreamReader(sys.stdin)
     for number, exit_code in ((signal.SIGTERM, EXIT_TERMINATED), (signal.SIGHUP, 129)):
         signal.signal(number, _raising(exit_code))
+    with errors_to_log(options.home):
+        return _hold_session(invocation, starter, reader)
+
+
+def _hold_session(invocation: Invocation, starter: AgentStarter, reader: LineReader) -> int:
     inbox: SimpleQueue[Event] = SimpleQueue()
-    handle = starter(options, lambda event: inbox.put(event))
+    handle = starter(invocation.options, lambda event: inbox.put(event))
     session = PlainSession(invocation, handle, inbox, reader, PlainPrinter(_write, is_verbose=invocation.is_verbose))
     try:
         exit_code = session.run()

@@ -185,3 +185,15 @@ def test_help_names_every_flag_once() -> None:
     text = build_parser().format_help()
     for flag in ("--model", "--resume", "--print", "--allowedTools", "--plain", "--max-budget-usd"):
         assert flag in text
+
+
+def test_nothing_heavy_is_imported_before_the_first_paint() -> None:
+    script = (
+        "import sys\n"
+        "from pyagent.ui import app, cli, runner\n"
+        "from pyagent.ui.prompt import Prompt\n"
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    )
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environ, timeout=60, check=True)
+    assert done.stdout == b"[]\n"
