@@ -69,7 +69,9 @@ def test_a_replacement_changes_its_span_and_nothing_else(edit: tuple[bytes, str,
     try:
         result = replace_text(text, old, new, replace_all=replace_all, allow_tolerant=False)
     except MatchError:
-        assert plain.count(plain_old) != 1
+        # Overlapping places count one by one: which of the two in three equal lines is meant is a guess.
+        places = sum(plain.startswith(plain_old, position) for position in range(len(plain)))
+        assert places != 1
         assert not (replace_all and plain_old in plain)
         return
     # What the model sees afterwards is what it asked for. (A lone CR beside a new LF reads as one line end.)
