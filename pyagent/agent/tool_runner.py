@@ -18,7 +18,7 @@ from pyagent.events import EventSink, PermissionQuestion, ToolFinished, ToolProg
 from pyagent.log import SettingChanged, ToolRan, UserEntry
 from pyagent.messages import JsonObject, TextBlock, ToolResultBlock, ToolUseBlock
 from pyagent.tools.budget import within_cap
-from pyagent.tools.tool import AnyTool, ToolContext, ToolInput, ToolResult
+from pyagent.tools.tool import AnyTool, RefusedError, ToolContext, ToolInput, ToolResult
 
 MAX_CONCURRENT_READS = 10
 """Read-only calls of one response that run side by side: enough to hide latency, few enough for file handles."""
@@ -150,6 +150,8 @@ class ToolRunner:
             return await self._run_valid(tool, use, tool_input)
         except ValidationError as error:
             return _error(use, _validation_text(use.name, error))
+        except RefusedError as refusal:
+            return _error(use, str(refusal))
         except Exception as error:
             # A tool's own mistake must not end the turn: the model is told, the log has the trace.
             _log.exception("tool %s failed", use.name)
@@ -172,7 +174,8 @@ class ToolRunner:
         self, tool: AnyTool, use: ToolUseBlock, tool_input: ToolInput, context: ToolContext
     ) -> ToolResult | None:
         """None if the call may run, else the result that refuses it."""
-        question = tool.permission(tool_input, context)
+        # In a thread: the question of an edit holds the file before and after.
+        question = await asyncio.to_thread(tool.permission, tool_input, context)
         match self._gatekeeper.decide(tool, use.input, question, context):
             case Allow():
                 return None

@@ -9,7 +9,6 @@ from pathlib import Path
 from pyagent.events import PermissionQuestion
 from pyagent.tools.editable import (
     Change,
-    RefusedError,
     carry_out,
     check_creatable,
     encoded,
@@ -20,7 +19,7 @@ from pyagent.tools.matching import MatchError, replace_text
 from pyagent.tools.paths import missing_file_text, printable_name, resolve_path, write_question
 from pyagent.tools.shell import uninterrupted
 from pyagent.tools.text_file import Encoding
-from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
+from pyagent.tools.tool import RefusedError, ToolContext, ToolInput, ToolResult, description_beside
 
 
 class EditInput(ToolInput):
@@ -37,10 +36,6 @@ class EditTool:
     is_compactable = True
     result_cap_chars = 20_000
 
-    def __init__(self) -> None:
-        self._refused: dict[str, str] = {}
-        """Calls that were hopeless when permission was looked at: nobody was asked, so they must not run either."""
-
     @property
     def description(self) -> str:
         return description_beside(__file__)
@@ -49,17 +44,11 @@ class EditTool:
         return f"Edit {tool_input.file_path}"
 
     def permission(self, tool_input: EditInput, context: ToolContext) -> PermissionQuestion | None:
-        try:
-            change = plan_edit(tool_input, context)
-        except RefusedError as refusal:
-            self._refused[context.tool_use_id] = str(refusal)
-            return None
+        change = plan_edit(tool_input, context)
         old_text, new_text = shown_to_user(change, tool_input.old_string, tool_input.new_string)
         return write_question(self.name, change.path, context, old_text=old_text, new_text=new_text)
 
     async def run(self, tool_input: EditInput, context: ToolContext) -> ToolResult:
-        if (refusal := self._refused.pop(context.tool_use_id, None)) is not None:
-            return ToolResult.error(refusal)
         return await uninterrupted(asyncio.to_thread(_run, tool_input, context))
 
 

@@ -15,16 +15,12 @@ from pyagent.tools.atomic import FileChangedError, write_atomically
 from pyagent.tools.patch import patch_summary, structured_patch
 from pyagent.tools.paths import printable_name, short_path
 from pyagent.tools.text_file import Encoding, detect_encoding, refusal_of_special_file, visible
-from pyagent.tools.tool import ToolContext, ToolResult
+from pyagent.tools.tool import RefusedError, ToolContext, ToolResult
 
 EDITABLE_BYTES = 64 * 1024 * 1024
 """Larger files are left to Bash: an edit holds a file several times in memory."""
 DIALOG_CHARS = 400_000
 """Up to this size the permission dialog gets the whole file before and after; above, only what is replaced."""
-
-
-class RefusedError(Exception):
-    """The change cannot be made; the message is for the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from pydantic import Field
 
 from pyagent.events import PermissionQuestion
 from pyagent.messages import JsonObject
-from pyagent.tools.editable import Change, RefusedError, carry_out, encoded, load_original
+from pyagent.tools.editable import Change, carry_out, encoded, load_original
 from pyagent.tools.notebook import cell_id, joined
 from pyagent.tools.paths import missing_file_text, printable_name, resolve_path, write_question
 from pyagent.tools.shell import uninterrupted
-from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
+from pyagent.tools.tool import RefusedError, ToolContext, ToolInput, ToolResult, description_beside
 
 
 class NotebookEditInput(ToolInput):
@@ -43,15 +43,11 @@ class NotebookEditTool:
         return f"NotebookEdit {tool_input.notebook_path} ({tool_input.edit_mode} {tool_input.cell_id or 'at the top'})"
 
     def permission(self, tool_input: NotebookEditInput, context: ToolContext) -> PermissionQuestion | None:
-        path = resolve_path(tool_input.notebook_path, context.cwd)
+        path = plan_cell_edit(tool_input, context).path
         old_source = ""
-        try:
-            original = load_original(path, context)
-            cells = json.loads(original.text)["cells"]
-            if tool_input.edit_mode != "insert":
-                old_source = joined(cells[_position(cells, tool_input.cell_id)].get("source"))
-        except (RefusedError, ValueError, KeyError, TypeError, AttributeError):
-            old_source = ""
+        if tool_input.edit_mode != "insert":
+            cells = json.loads(load_original(path, context).text)["cells"]
+            old_source = joined(cells[_position(cells, tool_input.cell_id)].get("source"))
         new_source = "" if tool_input.edit_mode == "delete" else tool_input.new_source
         return write_question(self.name, path, context, old_text=old_source, new_text=new_source)
 

@@ -111,6 +111,10 @@ class ToolResult:
         return "\n".join(part.text for part in self.content if isinstance(part, TextBlock))
 
 
+class RefusedError(Exception):
+    """A call that cannot succeed as it stands; the message is for the model, and nobody is asked for permission."""
+
+
 InputT = TypeVar("InputT", bound=ToolInput)
 
 
@@ -136,7 +140,11 @@ class Tool(Protocol, Generic[InputT]):
         ...
 
     def permission(self, tool_input: InputT, context: ToolContext) -> PermissionQuestion | None:
-        """What to ask before running, or None if this call is harmless by nature. May read files; changes nothing."""
+        """What to ask before running, or None if this call is harmless by nature. May read files; changes nothing.
+
+        Raises:
+            RefusedError: the call cannot succeed, so there is nothing to ask and nothing to run.
+        """
         ...
 
     async def run(self, tool_input: InputT, context: ToolContext) -> ToolResult:

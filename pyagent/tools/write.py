@@ -8,7 +8,6 @@ import os
 from pyagent.events import PermissionQuestion
 from pyagent.tools.editable import (
     Change,
-    RefusedError,
     carry_out,
     check_creatable,
     encoded,
@@ -18,7 +17,7 @@ from pyagent.tools.editable import (
 from pyagent.tools.paths import printable_name, resolve_path, write_question
 from pyagent.tools.shell import uninterrupted
 from pyagent.tools.text_file import Encoding
-from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
+from pyagent.tools.tool import RefusedError, ToolContext, ToolInput, ToolResult, description_beside
 
 
 class WriteInput(ToolInput):
@@ -33,10 +32,6 @@ class WriteTool:
     is_compactable = True
     result_cap_chars = 20_000
 
-    def __init__(self) -> None:
-        self._refused: dict[str, str] = {}
-        """Calls that were hopeless when permission was looked at: nobody was asked, so they must not run either."""
-
     @property
     def description(self) -> str:
         return description_beside(__file__)
@@ -46,17 +41,11 @@ class WriteTool:
         return f"Write {tool_input.file_path} ({lines} lines)"
 
     def permission(self, tool_input: WriteInput, context: ToolContext) -> PermissionQuestion | None:
-        try:
-            change = plan_write(tool_input, context)
-        except RefusedError as refusal:
-            self._refused[context.tool_use_id] = str(refusal)
-            return None
+        change = plan_write(tool_input, context)
         old_text, new_text = shown_to_user(change, change.old_text, change.new_text)
         return write_question(self.name, change.path, context, old_text=old_text, new_text=new_text)
 
     async def run(self, tool_input: WriteInput, context: ToolContext) -> ToolResult:
-        if (refusal := self._refused.pop(context.tool_use_id, None)) is not None:
-            return ToolResult.error(refusal)
         return await uninterrupted(asyncio.to_thread(_run, tool_input, context))
 
 

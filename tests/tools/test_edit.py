@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyagent.tools.patch import structured_patch
+from pyagent.tools.tool import RefusedError
 from tests.tools.support import Workbench
 
 
@@ -263,15 +264,10 @@ async def test_the_dialog_shows_the_whole_difference(bench: Workbench) -> None:
     assert question.session_rule == f"Edit(/{bench.root}/**)"
 
 
-async def test_a_hopeless_edit_asks_nobody_and_does_not_run(bench: Workbench) -> None:
-    path = bench.path("a.txt", "a\n")
-    tool = bench.tools["Edit"]
-    tool_input = tool.input_model(file_path="a.txt", old_string="a", new_string="b")
-    context = bench.context("toolu_same")
-    assert tool.permission(tool_input, context) is None
-    await bench.call("Read", file_path="a.txt")
-    assert (await tool.run(tool_input, context)).is_error
-    assert path.read_text() == "a\n"
+async def test_a_hopeless_edit_asks_nobody(bench: Workbench) -> None:
+    bench.path("a.txt", "a\n")
+    with pytest.raises(RefusedError, match="has not been read yet"):
+        bench.ask("Edit", file_path="a.txt", old_string="a", new_string="b")
 
 
 @pytest.mark.parametrize("name", [".git/hooks/pre-commit", ".pyagent/settings.json", ".bashrc", "sub/.envrc", ".git"])

@@ -1,6 +1,6 @@
 """Write: a whole file, new or known; and that a failure leaves the old one."""
 
-from __future__ import annotations
+from __future__ import contextlib
 
 import os
 import signal
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pyagent.tools.atomic import FileChangedError, write_atomically
+from pyagent.tools.tool import RefusedError
 from tests.tools.support import Workbench
 
 
@@ -168,7 +169,8 @@ async def test_a_link_in_a_circle_is_refused(bench: Workbench) -> None:
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "~no-such-user/a", "a\nb", "\ud83d"])
 async def test_odd_paths_are_errors_for_the_model_or_work(bench: Workbench, name: str) -> None:
     for tool, fields in (("Read", {}), ("Write", {"content": "x"}), ("Edit", {"old_string": "a", "new_string": "b"})):
-        bench.ask(tool, file_path=name, **fields)
+        with contextlib.suppress(RefusedError):
+            bench.ask(tool, file_path=name, **fields)
         assert (await bench.call(tool, file_path=name, **fields)).text
 
 
