@@ -1,7 +1,8 @@
 """Write: a whole file, new or known; and that a failure leaves the old one."""
 
-from __future__ import contextlib
+from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import stat
