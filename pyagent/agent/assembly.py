@@ -23,7 +23,7 @@ from pyagent.agent.host import Host, NewSession, Opening, ResumedSession
 from pyagent.agent.journal import Journal
 from pyagent.agent.memory_files import load_memory_files
 from pyagent.agent.memory_keeper import MemoryKeeper
-from pyagent.agent.model_access import ModelAccess, ModelDesk, profile_for
+from pyagent.agent.model_access import ModelAccess, ModelDesk, ModelServer, profile_for
 from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.pipeline_ports import NoHooks, NoNotes
 from pyagent.agent.reports import StatusFacts, cost_report, status_report
@@ -101,8 +101,10 @@ class Assembly:
         emit: EventSink,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        server: ModelServer | None = None,
     ) -> None:
-        """`sleep` is what passes the time between two attempts of a model call."""
+        """`sleep` is what passes the time between two attempts of a model call; `server` answers in place of the one
+        the environment names."""
         self.options = options
         self.emit = emit
         self.is_trusted = is_trusted(options.cwd, options.home)
@@ -111,7 +113,7 @@ class Assembly:
         self._problems = loaded.problems
         self.waits = CallWaits.of(self.settings, sleep)
         self.encoding = LocalEncoding()
-        self.desk = ModelDesk(options, self.settings, self.encoding)
+        self.desk = ModelDesk(options, self.settings, self.encoding, server)
         self._folder = project_dir(options.home, options.cwd)
         self.started_at = datetime.now(UTC)
         self.host: Host | None = None

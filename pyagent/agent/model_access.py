@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from typing import Protocol
 
 from pyagent.agent.encoding import LocalEncoding
 from pyagent.agent.wire.capabilities import CapabilityStore
@@ -33,6 +34,16 @@ _NO_SUCH_ENDPOINT = (400, 404, 405, 501)
 _log = logging.getLogger(__name__)
 
 
+class ModelServer(ModelClient, Protocol):
+    """A server as the desk sees it: it answers requests and tells of its models."""
+
+    async def model_info(self, model: str) -> JsonObject: ...
+
+    async def warm_up(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ModelAccess:
     """A model and the way to it."""
@@ -46,12 +57,19 @@ class ModelAccess:
 class ModelDesk:
     """Finds models by name and keeps one client for the server."""
 
-    def __init__(self, options: LaunchOptions, settings: Settings, encoding: LocalEncoding) -> None:
+    def __init__(
+        self,
+        options: LaunchOptions,
+        settings: Settings,
+        encoding: LocalEncoding,
+        server: ModelServer | None = None,
+    ) -> None:
+        """`server` answers in place of the one the environment names."""
         self._settings = settings
         self._encoding = encoding
         self._is_headless = options.is_headless
         self.credentials: Credentials = credentials_from(options.environ)
-        self._server = AnthropicClient(self.credentials)
+        self._server: ModelServer = server or AnthropicClient(self.credentials)
         self.store = CapabilityStore(options.home, time.time)
 
     def access(self, name: str) -> ModelAccess:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pyagent.agent.assembly import Assembly
 from pyagent.agent.host import Host
+from pyagent.agent.model_access import ModelServer
 from pyagent.agent.session_store import list_sessions, project_dir, read_session
 from pyagent.events import Command, Event, Notice, RunCommand, Shutdown, SubmitPrompt, TurnFailed, TurnFinished
 from pyagent.launch import LaunchOptions
@@ -59,12 +60,12 @@ class PassedTime:
 class LiveAgent:
     """A running agent. Everything it told is in `events`."""
 
-    def __init__(self, options: LaunchOptions) -> None:
+    def __init__(self, options: LaunchOptions, server: ModelServer | None = None) -> None:
         self.options = options
         self.events: list[Event] = []
         self.slept = PassedTime()
         self._changed = asyncio.Event()
-        self.assembly = Assembly(options, self._take, sleep=self.slept)
+        self.assembly = Assembly(options, self._take, sleep=self.slept, server=server)
         self.host = Host(self.assembly.open, emit=self._take)
         self.assembly.attach(self.host)
 
@@ -125,9 +126,9 @@ class LiveAgent:
 
 
 @asynccontextmanager
-async def running_agent(options: LaunchOptions) -> AsyncIterator[LiveAgent]:
+async def running_agent(options: LaunchOptions, server: ModelServer | None = None) -> AsyncIterator[LiveAgent]:
     """An agent from its start to its orderly end."""
-    agent = LiveAgent(options)
+    agent = LiveAgent(options, server)
     task = asyncio.create_task(agent.run())
     try:
         yield agent
