@@ -80,6 +80,8 @@ class Settings:
     bash_allowed_secrets: tuple[str, ...] = ()
     """Names of environment variables that Bash may see although they look like secrets, such as `GH_TOKEN`."""
     read_max_tokens: int = 25_000
+    is_web_search_on: bool = False
+    """Offer the server's own web search. Off unless asked for: each search costs beside the tokens it brings in."""
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
 
 

@@ -29,6 +29,7 @@ from pyagent.agent.pipeline_ports import NoHooks, NoNotes
 from pyagent.agent.reports import StatusFacts, cost_report, status_report
 from pyagent.agent.restore_sources import DiskSources
 from pyagent.agent.sampler import MainSampler, ProfileBook
+from pyagent.agent.server_tools import WEB_SEARCH_RULE, with_server_tools
 from pyagent.agent.session_commands import SessionCommands
 from pyagent.agent.session_store import (
     DiscardingSink,
@@ -45,6 +46,7 @@ from pyagent.agent.system_prompt import Environment, build_system_prompt
 from pyagent.agent.tool_runner import ToolRunner
 from pyagent.agent.trust import is_trusted
 from pyagent.agent.turn import TurnParts
+from pyagent.agent.web import WebClient
 from pyagent.agent.wire.profile import RENDERER_VERSION, RequestProfile
 from pyagent.agent.wire.render import Renderer
 from pyagent.agent.wire.retry import CallWaits
@@ -56,7 +58,7 @@ from pyagent.events import EventSink, Notice, Report, SessionOpened
 from pyagent.launch import LaunchOptions
 from pyagent.log import SCHEMA_VERSION, AssistantEntry, Record, SessionStarted, SettingChanged
 from pyagent.messages import JsonObject
-from pyagent.settings import PermissionMode
+from pyagent.settings import PermissionMode, with_value
 from pyagent.state import ConversationState
 from pyagent.tools.registry import default_tools, tool_definitions
 from pyagent.tools.shell import ShellSession
@@ -110,6 +112,8 @@ class Assembly:
         self.is_trusted = is_trusted(options.cwd, options.home)
         loaded = load_settings(options, is_trusted=self.is_trusted)
         self.settings = loaded.settings
+        if options.tools is not None and WEB_SEARCH_RULE not in options.tools:
+            self.settings = with_value(self.settings, "is_web_search_on", False)
         self._problems = loaded.problems
         self.waits = CallWaits.of(self.settings, sleep)
         self.encoding = LocalEncoding()
@@ -179,7 +183,8 @@ class Assembly:
             self.emit(Notice(problem, "warning"))
         self._problems = ()
         definitions = tool_definitions(tools)
-        profile = _recorded_profile(state, access, definitions) or profile_for(
+        offered = with_server_tools(definitions, self.settings, is_first_party=access.is_first_party)
+        profile = _recorded_profile(state, access, offered) or profile_for(
             access, self.settings, system=await self._system_prompt(cwd), tools=definitions
         )
         profile = self.desk.store.degraded(access.endpoint, profile)
@@ -260,7 +265,7 @@ class Assembly:
         return Path(kept) if kept and Path(kept).is_dir() else self.options.cwd
 
     def _tools(self, engine: PermissionEngine) -> dict[str, AnyTool]:
-        tools = default_tools(self.settings)
+        tools = default_tools(self.settings, WebClient(self.options.environ))
         if self.options.tools is not None:
             tools = {name: tool for name, tool in tools.items() if name in self.options.tools}
         removed = engine.removed_tools(tools)

@@ -203,6 +203,7 @@ _SCALARS: Mapping[str, tuple[str, Check]] = {
     "fallbackModel": ("fallback_models", _models),
     "effortLevel": ("effort", _effort),
     "theme": ("theme", _text),
+    "webSearch": ("is_web_search_on", _flag),
     "autoCompactEnabled": ("compaction.is_auto_disabled", _is_on),
     "autoCompactWindow": ("compaction.window_tokens", _window),
     "permissions.defaultMode": ("permission_mode", _mode),
@@ -240,9 +241,16 @@ _LISTS: Mapping[str, str] = {
 """JSON key → setting. All files' items count."""
 
 _NEEDS_TRUST = frozenset(
-    {"permissions.allow", "permissions.additionalDirectories", "permissions.defaultMode", "bashAllowedSecrets", "env"}
+    {
+        "permissions.allow",
+        "permissions.additionalDirectories",
+        "permissions.defaultMode",
+        "bashAllowedSecrets",
+        "env",
+        "webSearch",
+    }
 )
-"""What a repository must not be able to give itself."""
+"""What a repository must not be able to give itself, or make the user pay for."""
 
 _SECTIONS = ("permissions", "compaction", "gates")
 _OWN_SECTIONS = ("compaction", "gates")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyagent.agent.encoding import LocalEncoding
+from pyagent.agent.server_tools import with_server_tools
 from pyagent.agent.wire.capabilities import CapabilityStore
 from pyagent.agent.wire.catalogue import ModelInfo, Price, resolve_model, thinking_for
 from pyagent.agent.wire.client import AnthropicClient, Credentials, ModelClient, credentials_from
@@ -52,6 +53,8 @@ class ModelAccess:
     info: ModelInfo
     is_offline: bool
     endpoint: str
+    is_first_party: bool = False
+    """Whether it is the first-party API, which has tools of its own."""
 
 
 class ModelDesk:
@@ -85,7 +88,11 @@ class ModelDesk:
         if not self.credentials.can_call:
             raise missing_credentials()
         return ModelAccess(
-            self._server, self.store.info(self.credentials.base_url, model), False, self.credentials.base_url
+            self._server,
+            self.store.info(self.credentials.base_url, model),
+            False,
+            self.credentials.base_url,
+            self.credentials.is_first_party,
         )
 
     def _offline(self) -> ModelAccess:
@@ -129,7 +136,7 @@ class ModelDesk:
 def profile_for(
     access: ModelAccess, settings: Settings, *, system: str, tools: tuple[JsonObject, ...]
 ) -> RequestProfile:
-    """The request profile of a session with this model.
+    """The request profile of a session with this model. `tools` are pyagent's own; the server's are added here.
 
     Raises:
         UsageError: the effort setting means nothing.
@@ -142,7 +149,7 @@ def profile_for(
     return RequestProfile(
         model=info.id,
         system=system,
-        tools=tools,
+        tools=with_server_tools(tools, settings, is_first_party=access.is_first_party),
         max_tokens=min(settings.max_output_tokens or DEFAULT_MAX_OUTPUT_TOKENS, info.max_output_tokens),
         thinking=thinking.thinking,
         output_config=thinking.output_config,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyagent.errors import UsageError
 from pyagent.settings import Settings
+from pyagent.tools import web
 
 EDIT_TOOLS = ("Edit", "Write", "NotebookEdit")
 """`Edit(path)` governs all of them."""
@@ -187,9 +187,9 @@ def path_spec_matches(spec: str, path: Path, *, roots: Iterable[Path], home: Pat
 
 
 def host_of(url: str) -> str:
-    """The host a URL names, in lower case; "" if it names none."""
+    """The host that is connected to for a URL, in lower case and ASCII; "" if it names none."""
     try:
-        return (urlsplit(url if "://" in url else f"https://{url}").hostname or "").lower().rstrip(".")
+        return web.host_of(web.normal_url(url))
     except ValueError:
         return ""
 

@@ -18,11 +18,13 @@ from pyagent.tools.read import ReadTool
 from pyagent.tools.recall import RecallTool
 from pyagent.tools.todo_write import TodoWriteTool
 from pyagent.tools.tool import AnyTool, input_schema
+from pyagent.tools.web import Fetcher
+from pyagent.tools.web_fetch import WebFetchTool
 from pyagent.tools.write import WriteTool
 
 
-def default_tools(settings: Settings) -> dict[str, AnyTool]:
-    """The built-in tools by name, in the order the API gets them."""
+def default_tools(settings: Settings, fetcher: Fetcher | None = None) -> dict[str, AnyTool]:
+    """The built-in tools by name, in the order the API gets them. Without a `fetcher` there is no WebFetch."""
     tools: tuple[AnyTool, ...] = (
         ReadTool(settings),
         BashTool(settings),
@@ -36,6 +38,7 @@ def default_tools(settings: Settings) -> dict[str, AnyTool]:
         TodoWriteTool(),
         AskUserQuestionTool(),
         RecallTool(),
+        *((WebFetchTool(fetcher),) if fetcher is not None else ()),
     )
     return {tool.name: tool for tool in tools}
 
