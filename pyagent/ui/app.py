@@ -89,6 +89,7 @@ class PyagentApp(App[int]):
     TITLE = "pyagent"
     CSS = """
     Screen { background: $background; color: $foreground; }
+    ModalScreen { background: $background 60%; }
     Screen.-tall > Transcript { margin-bottom: 1; }
     """
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL_ROWS, "-tall")]  # noqa: RUF012  # declared so by the base class

@@ -31,6 +31,10 @@ def set_title(box: Widget, title: str) -> None:
     box.border_title = literal
 
 
+SCROLLBAR_CELLS = 1
+"""Kept free always: whether there is a scrollbar follows from the number of lines, and that from their width."""
+
+
 class Rows(ScrollView, can_focus=True):
     """Shows what a layout function makes of the width."""
 
@@ -68,7 +72,7 @@ class Rows(ScrollView, can_focus=True):
         """Show other lines, from the top."""
         self._make_lines = layout
         self._made_for_cells = 0
-        self._ensure(self.scrollable_content_region.width)
+        self._ensure(self.outer_size.width - SCROLLBAR_CELLS)
         self.scroll_to(y=0, animate=False)
         self.refresh(layout=True)
 
@@ -80,11 +84,11 @@ class Rows(ScrollView, can_focus=True):
             self.virtual_size = Size(width_cells, len(self._lines))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        self._ensure(width)
+        self._ensure(width - SCROLLBAR_CELLS)
         return len(self._lines)
 
     def on_resize(self) -> None:
-        self._ensure(self.scrollable_content_region.width)
+        self._ensure(self.outer_size.width - SCROLLBAR_CELLS)
         self.refresh()
 
     def action_row(self, step: int) -> None:
