@@ -144,7 +144,7 @@ class PlainPrinter:
         self._put_output(block)
 
     def _put_output(self, block: Block) -> None:
-        if not self._is_verbose and block.state is not BlockState.FAILED:
+        if not self._is_verbose and block.is_collapsed and block.state is not BlockState.FAILED:
             return
         rows = [f"{_SIGNS[row.kind]}{row.text}" for row in block.diff] if self._is_verbose else []
         rows += block.detail.rstrip("\n").split("\n") if block.detail else []

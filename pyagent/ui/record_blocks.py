@@ -26,6 +26,11 @@ _LAYER_WORDS = {
 QUIET_REASONS = frozenset({"", "end_turn", "completed", "stop_sequence", "tool_use", "refused_by_user"})
 """Ends of a turn that need no row of their own: the reader sees them in what stands above."""
 
+_SHOWN_TOOLS = frozenset({"TodoWrite"})
+"""Tools whose result is for the person as much as for the model."""
+
+_TASK_MARKS = {"completed": "[x]", "in_progress": "[~]"}
+
 _REASON_WORDS = {
     "interrupted": "Interrupted",
     "max_turns": "Stopped: the limit of API rounds for one prompt is reached",
@@ -127,6 +132,11 @@ def turn_end_block(block_id: str, ended: TurnEnded) -> Block | None:
     return Block(block_id, BlockKind.ERROR, text=ended.detail or f"The turn ended: {ended.reason}")
 
 
+def tool_block(block_id: str, name: str, text: str = "", state: BlockState = BlockState.DONE) -> Block:
+    """The row of a call, folded unless what it shows is meant for the reader."""
+    return Block(block_id, BlockKind.TOOL, text, name, state=state, collapsed=False if name in _SHOWN_TOOLS else None)
+
+
 def tool_line(name: str, arguments: JsonObject) -> str:
     """The one line that says what a call does, from its input alone."""
     for key in ("command", "file_path", "pattern", "path", "url", "query", "description", "prompt"):
@@ -151,6 +161,7 @@ def with_result(block: Block, text: str, *, is_error: bool) -> Block:
 def with_display(block: Block, summary: str, duration_s: float, display: JsonObject) -> Block:
     """The tool call with what only the screen is told: its diff, exit code, duration."""
     diff = patch_diff(display.get("patch"))
+    tasks = _task_lines(display.get("tasks"))
     was_interrupted = bool(display.get("interrupted"))
     return replace(
         block,
@@ -158,8 +169,19 @@ def with_display(block: Block, summary: str, duration_s: float, display: JsonObj
         text=_without_name(summary, block.title) or block.text,
         elapsed_s=duration_s or None,
         diff=diff or block.diff,
-        detail="" if diff and block.state is BlockState.OK else block.detail,
+        detail="" if diff and block.state is BlockState.OK else tasks or block.detail,
         facts=_display_facts(display) or (() if diff else block.facts),
+    )
+
+
+def _task_lines(tasks: Any) -> str:
+    """The task list as the person sees it; empty for anything else."""
+    if not isinstance(tasks, list):
+        return ""
+    return "\n".join(
+        f"{_TASK_MARKS.get(str(task.get('status')), '[ ]')} {' '.join(str(task.get('content', '')).split())}"
+        for task in tasks
+        if isinstance(task, dict)
     )
 
 

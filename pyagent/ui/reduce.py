@@ -54,6 +54,7 @@ from pyagent.ui.record_blocks import (
     cleared_block,
     compaction_failed_block,
     result_texts,
+    tool_block,
     tool_line,
     turn_end_block,
     user_blocks,
@@ -271,7 +272,7 @@ class TranscriptFold:
                     _join_or_add(committed, Block(self._place(len(committed)), BlockKind.THINKING, text=text))
                 case ToolUseBlock(id=use_id, name=name, input=arguments):
                     line = tool_line(name, arguments)
-                    committed.append(Block(f"tool:{use_id}", BlockKind.TOOL, line, name, state=BlockState.QUEUED))
+                    committed.append(tool_block(f"tool:{use_id}", name, line, BlockState.QUEUED))
                 case UnknownBlock(raw=unknown) if unknown.get("type") == "server_tool_use":
                     name, block_id = str(unknown.get("name")), f"tool:{unknown.get('id')}"
                     sent = unknown.get("input")
@@ -348,18 +349,18 @@ class TranscriptFold:
             case ToolInputDelta(name=name, chars=chars):
                 if block is None:
                     self._live.append(block_id)
-                    block = Block(block_id, BlockKind.TOOL, title=name, state=BlockState.STREAMING)
+                    block = tool_block(block_id, name, state=BlockState.STREAMING)
                 facts = (f"{chars:,} characters".replace(",", " "),) if chars else ()
                 self._put(replace(block, facts=facts))
             case ToolStarted(name=name, summary=summary):
-                block = block or Block(block_id, BlockKind.TOOL, title=name)
+                block = block or tool_block(block_id, name)
                 block = with_display(replace(block, facts=()), summary, 0.0, {})
                 self._put(replace(block, state=BlockState.RUNNING))
             case ToolProgress(text=text):
                 if block is not None:
                     self._put(replace(block, detail=(block.detail + text)[-MAX_LIVE_OUTPUT_CHARS:]))
             case ToolFinished(name=name, summary=summary, text=text):
-                block = block or Block(block_id, BlockKind.TOOL, title=name)
+                block = block or tool_block(block_id, name)
                 shown = with_result(replace(block, facts=()), text, is_error=event.is_error)
                 self._put(with_display(shown, summary, event.duration_s, event.display))
 

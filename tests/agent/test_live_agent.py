@@ -43,7 +43,7 @@ async def test_a_resumed_session_sends_what_was_said_before(tmp_path: Path) -> N
 
 async def test_compacting_by_hand_shrinks_the_next_request(tmp_path: Path) -> None:
     rounds = ToolRounds(
-        [("Bash", {"command": "seq 1 2000"})],
+        [("Bash", {"command": "seq {round}00 2000"})],
         rounds=6,
         is_summary=lambda request: "<summary>" in request.last_text,
         summary_text="<analysis>.</analysis><summary>"

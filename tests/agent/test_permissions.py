@@ -587,6 +587,8 @@ def test_a_bare_deny_removes_the_tool_and_a_scoped_one_leaves_it(project: Path) 
         ("allow", "WebFetch(domain:example.com)", "WebFetch", {"url": "https://Example.com/x"}, "allow"),
         ("allow", "WebFetch(domain:example.com)", "WebFetch", {"url": "https://example.com.evil.io"}, "ask"),
         ("allow", "WebFetch(domain:example.com)", "WebFetch", {"url": "https://example.com@evil.io"}, "ask"),
+        ("deny", "WebFetch(domain:example.com)", "WebFetch", {"url": "https://ｅxample.com/"}, "deny"),
+        ("deny", "WebFetch(domain:example.com)", "WebFetch", {"url": " HTTP://example.com.:8080"}, "deny"),
         ("allow", "WebFetch(domain:*.example.com)", "WebFetch", {"url": "https://a.example.com"}, "allow"),
         ("deny", "Agent(explorer)", "Task", {"subagent_type": "explorer"}, "deny"),
         ("allow", "Skill(deploy)", "Skill", {"skill": "deploy"}, "allow"),

@@ -15,6 +15,7 @@ from pyagent.settings import Settings
 from pyagent.tools.budget import within_cap
 from pyagent.tools.registry import default_tools, tool_definitions
 from pyagent.tools.tool import ToolResult
+from pyagent.tools.web import FetchedPage, FetchError
 from tests.tools.support import Workbench, content_of
 
 MAIN_TOOLS = ("Read", "Bash", "Grep", "Glob", "Edit", "Write")
@@ -28,6 +29,20 @@ def test_the_six_main_tools_come_first_and_cost_less_than_2500_tokens(monkeypatc
     assert tuple(definition["name"] for definition in definitions[:6]) == MAIN_TOOLS
     encoding = tiktoken.get_encoding("o200k_base")
     assert len(encoding.encode(json.dumps(definitions[:6]))) < 2_500
+
+
+class NoNetwork:
+    async def get(self, url: str) -> FetchedPage:
+        raise FetchError("there is no network")
+
+
+def test_all_tools_together_cost_less_than_2700_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(Path(pyagent.__file__).parent / "data"))
+    import tiktoken
+
+    definitions = tool_definitions(default_tools(Settings(), NoNetwork()))
+    assert definitions[-1]["name"] == "WebFetch"
+    assert len(tiktoken.get_encoding("o200k_base").encode(json.dumps(definitions))) < 2_700
 
 
 def test_definitions_are_the_same_bytes_each_time() -> None:

@@ -275,3 +275,25 @@ def test_markup_in_outside_text_stays_as_it_is() -> None:
     r = Recorder()
     words = "x[i] = y[j] [/foo] [@click=app.quit]hi[/]"
     assert blocks_after(r.commit(prompt(words)))[0].text == words
+
+
+def test_a_task_list_stands_unfolded_with_a_mark_for_each_task() -> None:
+    tasks = [
+        {"content": "Find\nit", "status": "completed"},
+        {"content": "Fix [it]", "status": "in_progress"},
+        {"content": "Test it", "status": "pending"},
+    ]
+    r = Recorder()
+    live: list[Event] = [
+        r.commit(answer(tool_use("t1", "TodoWrite", todos=tasks))),
+        ToolStarted("t1", "TodoWrite", "TodoWrite 1/3 done", {}),
+        ToolFinished("t1", "TodoWrite", "TodoWrite 1/3 done", False, "The list has 3 tasks.", 0.1, {"tasks": tasks}),
+    ]
+    records: list[Event] = [
+        r.commit(tool_result("t1", "The list has 3 tasks.")),
+        r.commit(tool_ran("t1", "1/3 done", tasks=tasks)),
+    ]
+    for events in (live, [*live, *records], [live[0], *records]):
+        [block] = blocks_after(*events)
+        assert block.detail == "[x] Find it\n[~] Fix [it]\n[ ] Test it"
+        assert not block.is_collapsed
