@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from pyagent.events import Command, EventSink
-from pyagent.settings import PermissionMode
+if TYPE_CHECKING:  # Read before the first paint: the events alone would take a tenth of the time to it.
+    from pyagent.events import Command, EventSink
+    from pyagent.settings import PermissionMode
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, work
 from textual.actions import SkipAction
@@ -19,60 +15,32 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from pyagent import __version__
-from pyagent.events import (
-    ConversationClosed,
-    Event,
-    Interrupt,
-    PermissionNeeded,
-    PermissionSettled,
-    PromptReturned,
-    QuestionAsked,
-    QuestionSettled,
-    RecordCommitted,
-    ReplayFinished,
-    Report,
-    RetryScheduled,
-    RunCommand,
-    SessionOpened,
-    Shutdown,
-    SubmitPrompt,
-    TakeBackQueued,
-    TurnFailed,
-)
-from pyagent.launch import AgentHandle, AgentStarter
 from pyagent.ui import commands
 from pyagent.ui.blocks import Block, BlockKind
-from pyagent.ui.busy import SPINNER_FRAME_S, BusyLine, QueuePanel
-from pyagent.ui.cli import EXIT_FAILURE, Invocation
+from pyagent.ui.busy import BusyLine, QueuePanel
 from pyagent.ui.clipboard import copy_by_program
 from pyagent.ui.completion import Candidate, CompletionMenu
-from pyagent.ui.dialogs.approval import ApprovalScreen
-from pyagent.ui.dialogs.help import HelpScreen, HelpSection
-from pyagent.ui.dialogs.pager import PagerScreen, block_layout
-from pyagent.ui.dialogs.picker import PickerItem, PickerScreen, Preview
-from pyagent.ui.dialogs.question import QuestionScreen
-from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.editor import edited_text
 from pyagent.ui.files import FileIndex
+from pyagent.ui.gauge import StatusModel
 from pyagent.ui.history import PromptHistory, Recall, history_path
 from pyagent.ui.prompt import Prompt
-from pyagent.ui.pump import EventPump
-from pyagent.ui.questions import Asked, answer_to, dialog_contents, dialog_of
-from pyagent.ui.reduce import AllReplaced, BlockGone, BlockPut, Change, TextGrown, TranscriptFold
-from pyagent.ui.status import SessionStatus, reduce_status
 from pyagent.ui.statusbar import StatusBar
 from pyagent.ui.terminal import Watchdog, unwatch_signals, watch_signals
 from pyagent.ui.theme import DARK, LIGHT, THEMES
 from pyagent.ui.transcript import Transcript
+from pyagent.ui.words import short_path
+
+if TYPE_CHECKING:
+    from pyagent.launch import AgentStarter
+    from pyagent.ui.cli import Invocation
+    from pyagent.ui.session_view import SessionView
 
 AGAIN_S = 2.0
 """Time in which a second Ctrl+C or Ctrl+D leaves."""
 
 ESCAPE_AGAIN_S = 0.5
 """Time in which a second Esc empties the input line; longer, and two separate wishes to stop would erase a draft."""
-
-QUIET_KEYS_S = 0.6
-"""A dialog waits until no key was pressed for this long: the next letter of a sentence must not answer it."""
 
 TALL_ROWS = 20
 """From this height on there is a blank row to spare between the conversation and what stands below it."""
@@ -127,43 +95,33 @@ class PyagentApp(App[int]):
         self.animation_level = "none"
         self.failure = ""
         """Why the program ends, if it could not begin."""
-        self.handle: AgentHandle | None = None
-        self.take_count = 0
-        """Batches of events shown so far."""
+        self.last_key_s = float("-inf")
+        """When a key was last pressed (monotonic seconds)."""
+        self.is_leaving = False
+        self.version_text = version or __version__
+        self.view: SessionView | None = None
+        """The session, from the first paint on."""
         self._invocation = invocation
         self._starter = starter
         self._watchdog = watchdog
         self._clock = clock
-        self._version = version or __version__
-        self._pump = EventPump(self._take)
-        self._fold = TranscriptFold(self._banner)
-        self._status = SessionStatus()
-        self._is_loading = False
-        self._was_open = False
-        self._is_leaving = False
-        self._is_ticking = False
-        self._busy_since_s = 0.0
-        self._retry_due_s = 0.0
         self._hint_timer: Timer | None = None
         self._again: tuple[str, float] = ("", float("-inf"))
-        self._early_prompts: list[str] = []
         self._typed_ahead: list[events.Event] | None = []
-        self._last_key_s = float("-inf")
-        self._questions: deque[Asked] = deque()
-        self._asked: tuple[str, ApprovalScreen | QuestionScreen | None] | None = None
         self._files = FileIndex(invocation.options.cwd)
         past = PromptHistory(history_path(invocation.options.home, invocation.options.cwd))
-        self._recall = Recall(past, self._take_back_queued)
+        self._recall = Recall(past, lambda: self.view is not None and self.view.take_back_queued())
 
     @property
-    def status(self) -> SessionStatus:
-        """What is known of the session."""
-        return self._status
+    def _session(self) -> SessionView:
+        """The session. Keys and clicks come only when there is one."""
+        assert self.view is not None, "input came before the session"
+        return self.view
 
-    @property
-    def has_conversation(self) -> bool:
-        """Whether anything was said that could be gone on with."""
-        return any(block.kind is BlockKind.USER for block in self._fold.blocks)
+    def index_files(self, folder: Path) -> None:
+        """Offer the files of this folder behind an `@`."""
+        self._files = FileIndex(folder)
+        self._files.refresh()
 
     def compose(self) -> ComposeResult:
         menu = CompletionMenu()
@@ -184,14 +142,10 @@ class PyagentApp(App[int]):
         self._transcript = self.query_one(Transcript)
         self._prompt = self.query_one(Prompt)
         self._busy = self.query_one(BusyLine)
-        self._queue = self.query_one(QueuePanel)
-        self._bar = self.query_one(StatusBar)
-        self._ticker = self.set_interval(SPINNER_FRAME_S, self._tick, pause=True)
-        self._transcript.can_focus = True
-        self._transcript.load([Block("banner", BlockKind.BANNER, title=f"pyagent {self._version}", text="starting …")])
+        title = f"pyagent {self.version_text}"
+        self._transcript.load([Block("banner", BlockKind.BANNER, title=title, text="starting …")])
         options = self._invocation.options
-        self._status = SessionStatus(model=options.model, cwd=_short_path(str(options.cwd)))
-        self._bar.show(self._status.bar())
+        self.query_one(StatusBar).show(StatusModel(model=options.model, cwd=short_path(str(options.cwd))))
         self._prompt.focus()
         self.call_after_refresh(self._begin)
 
@@ -200,16 +154,18 @@ class PyagentApp(App[int]):
         loop = asyncio.get_running_loop()
         if self._watchdog is not None:
             watch_signals(loop, self._end_by_signal)
-        self._pump.attach(loop)
-        self.handle = self._starter(self._invocation.options, self._pump.put)
+        from pyagent.ui.session_view import SessionView
+
+        self.view = SessionView(self, self._invocation, self._starter, clock=self._clock)
         if self._invocation.picks_session:
-            self._pick_session()
+            self.view.pick_session()
         if self._invocation.options.prompt:
-            self._submit(self._invocation.options.prompt)
+            self.view.submit(self._invocation.options.prompt)
         self._replay_typed_ahead()
 
     def on_unmount(self) -> None:
-        self._pump.detach()
+        if self.view is not None:
+            self.view.close()
         if self._watchdog is not None:
             unwatch_signals(asyncio.get_running_loop())
 
@@ -217,7 +173,7 @@ class PyagentApp(App[int]):
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key):
-            self._last_key_s = time.monotonic()
+            self.last_key_s = time.monotonic()
         if self._typed_ahead is not None and isinstance(event, events.Key | events.Paste):
             self._typed_ahead.append(event)
             return
@@ -228,117 +184,10 @@ class PyagentApp(App[int]):
         for event in waiting:
             self.post_message(event)
 
-    # ── events of the agent ──
-
-    def _take(self, batch: list[Event]) -> None:
-        self.take_count += 1
-        with self._transcript.changes():
-            for event in batch:
-                self._status = reduce_status(self._status, event)
-                self._show(self._fold.apply(event), event)
-                self._react(event)
-        self._show_status()
-
-    def _show(self, changes: tuple[Change, ...], event: Event) -> None:
-        """Bring changes to the screen. A resumed session is loaded in one go, at its end."""
-        if isinstance(event, RecordCommitted) and event.is_replay:
-            self._is_loading = True
-            return
-        if isinstance(event, ReplayFinished):
-            self._is_loading = False
-            self._load(self._fold.blocks)
-            return
-        if not self._is_loading:
-            for change in changes:
-                self._apply(change)
-
-    def _apply(self, change: Change) -> None:
-        match change:
-            case BlockPut(block=block) if block.id in self._transcript:
-                shown = self._transcript.block(block.id)
-                changed = {
-                    name: getattr(block, name) for name in _FIELDS if getattr(block, name) != getattr(shown, name)
-                }
-                if changed:
-                    self._transcript.update(block.id, **changed)
-            case BlockPut(block=block):
-                self._transcript.append(self._as_unfolded(block))
-            case TextGrown(block_id=block_id, delta=delta):
-                self._transcript.append_text(block_id, delta)
-            case BlockGone(block_id=block_id):
-                self._transcript.remove_block(block_id)
-            case AllReplaced(blocks=blocks):
-                self._load(blocks)
-
-    def _load(self, blocks: tuple[Block, ...]) -> None:
-        self._transcript.load(self._as_unfolded(block) for block in blocks)
-
-    def _as_unfolded(self, block: Block) -> Block:
-        if not self._invocation.is_verbose or block.kind not in UNFOLDED_KINDS or block.collapsed is not None:
-            return block
-        return replace(block, collapsed=False)
-
-    def _react(self, event: Event) -> None:
-        match event:
-            case SessionOpened(cwd=cwd):
-                self._was_open = True
-                self._early_prompts.clear()
-                self._files = FileIndex(Path(cwd))
-                self._files.refresh()
-            case PermissionNeeded() | QuestionAsked():
-                self._questions.append(event)
-                self._ask_next()
-            case PermissionSettled(request_id=request_id) | QuestionSettled(request_id=request_id):
-                self._withdraw(request_id)
-            case PromptReturned(text=text):
-                self._give_back(text)
-            case Report():
-                self._report(event)
-            case RetryScheduled(delay_s=delay_s):
-                self._retry_due_s = self._clock() + delay_s
-            case TurnFailed(message=message, hint=hint) if not self._was_open:
-                self.failure = f"{message} {hint}".rstrip()
-            case ConversationClosed() if not self._was_open and not self._is_leaving:
-                self.exit(return_code=EXIT_FAILURE)
-            case ConversationClosed() if not self._is_leaving:
-                self._show_hint("The agent has ended; Ctrl+D leaves. The session can be resumed.", lasting_s=None)
-            case _:
-                pass
-
     # ── what is shown besides the transcript ──
 
-    def _banner(self, event: SessionOpened) -> Block:
-        place = _short_path(event.cwd) + (f" ({event.git_branch})" if event.git_branch else "")
-        lines = [f"{event.model} · {place}"]
-        if event.is_offline:
-            lines.append(
-                "Offline model: answers come from a small built-in program, not from a language model. "
-                "Set ANTHROPIC_API_KEY or choose a /model for the real thing."
-            )
-        if event.context_files:
-            lines.append(f"Memory: {', '.join(_short_path(path) for path in event.context_files)}")
-        lines.append("resumed" if event.is_resumed else "/help shows commands and keys")
-        return Block("banner", BlockKind.BANNER, title=f"pyagent {self._version}", text="\n".join(lines))
-
-    def _show_status(self) -> None:
-        if self._status.is_busy and not self._is_ticking:
-            self._busy_since_s = self._clock()
-            self._ticker.resume()
-        elif not self._status.is_busy:
-            self._ticker.pause()
-        self._is_ticking = self._status.is_busy
-        self._tick()
-        self._bar.show(replace(self._status.bar(), cwd=_short_path(self._status.cwd)))
-        self._queue.show(tuple([text for _, text in self._status.queued] + self._early_prompts))
-
-    def _tick(self) -> None:
-        """Move the spinner and the countdown. Nothing but one row is painted."""
-        now_s = self._clock()
-        activity = self._status.activity(self._retry_due_s - now_s) if self._status.is_busy else ""
-        elapsed_s = max(0.0, now_s - self._busy_since_s)
-        self._busy.show(activity, elapsed_s=elapsed_s, streamed_tokens=self._status.streamed_tokens)
-
-    def _show_hint(self, text: str, lasting_s: float | None = AGAIN_S) -> None:
+    def show_hint(self, text: str, lasting_s: float | None = AGAIN_S) -> None:
+        """Show a short remark above the input line; None keeps it there."""
         if self._hint_timer is not None:
             self._hint_timer.stop()
             self._hint_timer = None
@@ -346,75 +195,13 @@ class PyagentApp(App[int]):
         if lasting_s is not None:
             self._hint_timer = self.set_timer(lasting_s, lambda: self._busy.hint(""))
 
-    def _report(self, report: Report) -> None:
-        self.push_screen(TextScreen(report.title, report.text, is_markdown=False))
-
     # ── prompts and commands ──
 
-    def _send(self, command: Any) -> None:
-        if self.handle is not None:
-            self.handle.send(command)
-
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
-        match commands.read_typed(event.text):
-            case commands.Prompt():
-                self._submit(event.text, event.shown)
-            case commands.Unknown() as unknown:
-                self._prompt.set_text(event.shown)
-                self._show_hint(unknown.message, lasting_s=2 * AGAIN_S)
-            case commands.Invoked(command=command, argument=argument) if command.handler == "agent":
-                self._command(command.name, argument)
-            case commands.Invoked(command=command, argument=argument):
-                self._run_here(command.name, argument)
+        self._session.submitted(event)
 
-    def _submit(self, text: str, shown: str = "") -> None:
-        self._transcript.action_scroll_end()
-        if not self._status.is_open:
-            self._early_prompts.append(shown or text)
-            self._show_status()
-        self._send(SubmitPrompt(text, shown if shown != text else ""))
-
-    def _command(self, name: str, argument: str) -> None:
-        """Have the agent do it; where a choice is missing, ask for it first."""
-        match (name, argument):
-            case ("resume", ""):
-                self._pick_session()
-            case ("model", ""):
-                from pyagent.ui.choosing import model_items
-
-                self._pick("Model", model_items(), "model", self._status.model)
-            case ("mode", ""):
-                from pyagent.ui.choosing import mode_items
-
-                self._pick("Permission mode", mode_items(), "mode", self._status.mode)
-            case _:
-                self._send(RunCommand(name, argument))
-
-    def _pick(
-        self, title: str, items: list[PickerItem], command: str, current: str, preview: Preview | None = None
-    ) -> None:
-        """Let the person choose; the choice becomes the command's argument."""
-
-        def chosen(item_id: str | None) -> None:
-            if item_id is not None:
-                self._send(RunCommand(command, item_id))
-
-        self.push_screen(PickerScreen(title, items, chosen_id=current, preview=preview), chosen)
-
-    @work(group="sessions")
-    async def _pick_session(self) -> None:
-        from pyagent.ui.choosing import saved_sessions, session_items, session_preview
-
-        options = self._invocation.options
-        sessions = await asyncio.to_thread(saved_sessions, options.home, options.cwd)
-        by_id = {info.session_id: info for info in sessions if info.session_id != self._status.session_id}
-        if not by_id:
-            self._show_hint("There is no other session in this folder.", lasting_s=2 * AGAIN_S)
-            return
-        items = session_items(by_id.values(), datetime.now(UTC))
-        self._pick("Resume a session", items, "resume", "", lambda item_id: session_preview(by_id[item_id]))
-
-    def _run_here(self, name: str, argument: str) -> None:
+    def run_here(self, name: str, argument: str) -> None:
+        """Do a command that concerns only the screen."""
         match name:
             case "help":
                 self.action_help()
@@ -428,15 +215,17 @@ class PyagentApp(App[int]):
                 raise AssertionError(f"/{name} is in the table, but nothing here runs it")
 
     def _copy_answer(self, argument: str) -> None:
-        answers = [block.text for block in self._fold.blocks if block.kind is BlockKind.ASSISTANT]
+        answers = [block.text for block in self._session.blocks if block.kind is BlockKind.ASSISTANT]
         number = int(argument) if argument.isdecimal() and int(argument) > 0 else 1
         if len(answers) < number:
-            self._show_hint("There is no such answer to copy.")
+            self.show_hint("There is no such answer to copy.")
             return
         self._copy(answers[-number])
-        self._show_hint(f"Copied {len(answers[-number]):,} characters.".replace(",", " "))
+        self.show_hint(f"Copied {len(answers[-number]):,} characters.".replace(",", " "))
 
     def _choose_theme(self, argument: str) -> None:
+        from pyagent.ui.dialogs.picker import PickerItem, PickerScreen
+
         names = [theme.name for theme in THEMES]
         wanted = next((name for name in names if argument and name.endswith(argument.lower())), None)
         if wanted is not None:
@@ -450,16 +239,6 @@ class PyagentApp(App[int]):
         items = [PickerItem(name, name.removeprefix("pyagent-")) for name in names]
         self.push_screen(PickerScreen("Theme", items, chosen_id=self.theme), chosen)
 
-    def _give_back(self, text: str) -> None:
-        """Text returns to the input line; a draft that stands there stays, below it."""
-        draft = self._prompt.text
-        self._prompt.set_text(f"{text}\n{draft}" if draft.strip() else text)
-
-    def _take_back_queued(self) -> bool:
-        if self._status.queued:
-            self._send(TakeBackQueued())
-        return bool(self._status.queued)
-
     def on_prompt_help_requested(self) -> None:
         self.action_help()
 
@@ -468,56 +247,15 @@ class PyagentApp(App[int]):
             text, problem = edited_text(event.text, self._invocation.options.environ)
         self.refresh(layout=True)
         if problem:
-            self._show_hint(problem, lasting_s=2 * AGAIN_S)
+            self.show_hint(problem, lasting_s=2 * AGAIN_S)
         else:
             self._prompt.set_text(text)
 
     def on_transcript_open_requested(self, event: Transcript.OpenRequested) -> None:
+        from pyagent.ui.dialogs.pager import PagerScreen, block_layout
+
         block = self._transcript.block(event.block_id)
         self.push_screen(PagerScreen(f"{block.title} {block.text}".strip(), block_layout(block)))
-
-    # ── permission dialogs ──
-
-    def _ask_next(self) -> None:
-        if self._asked is None and self._questions:
-            needed = self._questions.popleft()
-            self._asked = (needed.request_id, None)
-            self._ask(needed)
-
-    @work(group="permission")
-    async def _ask(self, needed: Asked) -> None:
-        contents = await asyncio.to_thread(dialog_contents, needed)
-        await self._keys_are_quiet()
-        if not self._is_asked(needed):
-            return
-        screen = dialog_of(contents)
-        self._asked = (needed.request_id, screen)
-        answer: Any = await self.push_screen_wait(screen)
-        if not self._is_asked(needed):
-            return
-        self._asked = None
-        self._send(answer_to(needed, answer))
-        self._ask_next()
-
-    def _is_asked(self, needed: Asked) -> bool:
-        """Whether this question still stands."""
-        return self._asked is not None and self._asked[0] == needed.request_id
-
-    async def _keys_are_quiet(self) -> None:
-        left_s = self._last_key_s + QUIET_KEYS_S - time.monotonic()
-        if left_s > 0:
-            await asyncio.sleep(left_s)
-            await self._keys_are_quiet()
-
-    def _withdraw(self, request_id: str) -> None:
-        """An interrupt or the agent ended the question."""
-        self._questions = deque(needed for needed in self._questions if needed.request_id != request_id)
-        if self._asked is not None and self._asked[0] == request_id:
-            screen = self._asked[1]
-            self._asked = None
-            if screen is not None and screen.is_current:
-                screen.dismiss()
-            self._ask_next()
 
     # ── keys ──
 
@@ -539,19 +277,19 @@ class PyagentApp(App[int]):
         if selected:
             self._copy(selected)
             self.screen.clear_selection()
-            self._show_hint(f"Copied {len(selected):,} characters.".replace(",", " "))
-        elif self._is_dialog_open and not isinstance(self.screen, ApprovalScreen | QuestionScreen):
+            self.show_hint(f"Copied {len(selected):,} characters.".replace(",", " "))
+        elif self._is_dialog_open and not self._session.is_asking:
             self.pop_screen()
         elif self._prompt.text and not self._is_dialog_open:
             self._prompt.set_text("")
-            self._show_hint("Ctrl+_ brings the text back")
+            self.show_hint("Ctrl+_ brings the text back")
         elif self._is_again("ctrl+c", AGAIN_S):
             self._leave(0)
-        elif self._status.is_busy:
-            self._send(Interrupt())
-            self._show_hint("Stopping · Ctrl+C again to leave")
+        elif self._session.status.is_busy:
+            self._session.interrupt()
+            self.show_hint("Stopping · Ctrl+C again to leave")
         else:
-            self._show_hint("Ctrl+C again to leave")
+            self.show_hint("Ctrl+C again to leave")
 
     def action_leave_if_empty(self) -> None:
         if self._prompt.text or self._is_dialog_open:
@@ -559,17 +297,17 @@ class PyagentApp(App[int]):
         if self._is_again("ctrl+d", AGAIN_S):
             self._leave(0)
         else:
-            self._show_hint("Ctrl+D again to leave")
+            self.show_hint("Ctrl+D again to leave")
 
     def action_interrupt(self) -> None:
         """Stop what runs; twice in a row on an idle session, empty the input line."""
-        if self._status.is_busy:
-            self._send(Interrupt())
+        if self._session.status.is_busy:
+            self._session.interrupt()
         elif self._prompt.text:
             if self._is_again("escape", ESCAPE_AGAIN_S):
                 self._prompt.set_text("")
             else:
-                self._show_hint("Esc again to empty the line")
+                self.show_hint("Esc again to empty the line")
         self._prompt.focus()
 
     def action_ignore(self) -> None:
@@ -588,20 +326,22 @@ class PyagentApp(App[int]):
     def action_next_mode(self) -> None:
         if self._is_dialog_open:
             raise SkipAction
-        now = self._status.mode
+        now = self._session.status.mode
         after = MODE_CYCLE[(MODE_CYCLE.index(now) + 1) % len(MODE_CYCLE)] if now in MODE_CYCLE else MODE_CYCLE[0]
-        self._send(RunCommand("mode", after))
+        self._session.command("mode", after)
 
     def action_pick_model(self) -> None:
         if self._is_dialog_open:
             raise SkipAction
-        self._command("model", "")
+        self._session.command("model", "")
 
     def action_search_history(self) -> None:
         """Pick an earlier prompt."""
+        from pyagent.ui.dialogs.picker import PickerItem, PickerScreen
+
         entries = list(dict.fromkeys(reversed(self._recall.entries)))
         if not entries:
-            self._show_hint("There are no earlier prompts in this folder.")
+            self.show_hint("There are no earlier prompts in this folder.")
             return
 
         def chosen(number: str | None) -> None:
@@ -625,6 +365,8 @@ class PyagentApp(App[int]):
             self._transcript.action_scroll_end()
 
     def action_help(self) -> None:
+        from pyagent.ui.dialogs.help import HelpScreen, HelpSection
+
         sections = (
             HelpSection("Keys", commands.KEYS),
             HelpSection("Commands", tuple(commands.help_lines())),
@@ -649,8 +391,9 @@ class PyagentApp(App[int]):
     # ── the end ──
 
     def _leave(self, exit_code: int) -> None:
-        self._is_leaving = True
-        self._send(Shutdown())
+        self.is_leaving = True
+        if self.view is not None:
+            self.view.shut_down()
         self.exit(return_code=exit_code)
 
     def _end_by_signal(self, exit_code: int) -> None:
@@ -659,9 +402,6 @@ class PyagentApp(App[int]):
         self._leave(exit_code)
 
 
-_FIELDS = ("kind", "text", "title", "detail", "state", "facts", "diff", "elapsed_s")
-"""What a block may change; whether it is folded belongs to the reader."""
-
 _COMMAND_CANDIDATES = [Candidate(command.name, command.help) for command in commands.COMMANDS]
 
 
@@ -669,8 +409,3 @@ def _theme_for(environ: Any) -> str:
     """The light theme where the terminal says that its background is light."""
     background = str(environ.get("COLORFGBG", "")).rpartition(";")[2]
     return LIGHT if background in ("7", "15") else DARK
-
-
-def _short_path(path: str) -> str:
-    home = os.path.expanduser("~")
-    return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path

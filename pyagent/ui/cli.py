@@ -14,13 +14,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO, NoReturn, TextIO, get_args
+from typing import TYPE_CHECKING, BinaryIO, NoReturn, TextIO, get_args
 
 from pyagent import __version__
 from pyagent.errors import PyagentError, UsageError
-from pyagent.events import EventSink
 from pyagent.launch import AgentHandle, AgentStarter, LaunchOptions
 from pyagent.settings import PERMISSION_MODES, PermissionMode
+
+if TYPE_CHECKING:
+    from pyagent.events import EventSink
 
 EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 

@@ -7,6 +7,7 @@ import os
 import sys
 
 from pyagent.launch import AgentStarter
+from pyagent.ui.blocks import BlockKind
 from pyagent.ui.cli import EXIT_FAILURE, Invocation
 from pyagent.ui.terminal import Watchdog, errors_to_log, streams_guarded
 
@@ -27,14 +28,14 @@ def run_screen(invocation: Invocation, starter: AgentStarter) -> int:
             gc.freeze()
             app.run(mouse=invocation.has_mouse)
         exit_code = app.return_code or 0
-        if app.handle is not None:
-            app.handle.close(CLOSE_TIMEOUT_S)
+        if app.view is not None:
+            app.view.handle.close(CLOSE_TIMEOUT_S)
         watchdog.disarm()
     if app.failure:
         print(f"pyagent: {' '.join(app.failure.split())}", file=sys.stderr)
         return exit_code or EXIT_FAILURE
     if exit_code == EXIT_FAILURE:
         print(f"pyagent: the screen ended by a mistake of pyagent's; see {log_path}", file=sys.stderr)
-    if app.status.session_id and app.has_conversation:
-        print(f"Resume this session with: pyagent --resume {app.status.session_id}")
+    if app.view is not None and any(block.kind is BlockKind.USER for block in app.view.blocks):
+        print(f"Resume this session with: pyagent --resume {app.view.status.session_id}")
     return exit_code

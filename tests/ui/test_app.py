@@ -44,6 +44,7 @@ from pyagent.ui.dialogs.help import HelpScreen
 from pyagent.ui.dialogs.picker import PickerScreen
 from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.prompt import Prompt
+from pyagent.ui.session_view import SessionView
 from pyagent.ui.transcript import Transcript
 from tests.ui.fake_agent import FakeAgent, launch_options, opened
 from tests.ui.records import Recorder, answer, prompt, text, thinking, tool_ran, tool_result, tool_use
@@ -67,12 +68,17 @@ class Session:
 
     async def emit(self, *emitted: Event) -> None:
         """Emit events and wait until the screen has taken them in."""
-        marker = self.app.take_count
+        marker = self.view.take_count
         self.agent.emit(*emitted)
-        await self.until(lambda: self.app.take_count > marker, "events taken in")
+        await self.until(lambda: self.view.take_count > marker, "events taken in")
 
     async def type(self, words: str, *keys: str) -> None:
         await self.pilot.press(*("space" if c == " " else "slash" if c == "/" else c for c in words), *keys)
+
+    @property
+    def view(self) -> SessionView:
+        assert self.app.view is not None
+        return self.app.view
 
     @property
     def transcript(self) -> Transcript:
@@ -104,9 +110,9 @@ async def session(
     app = PyagentApp(invocation, agent, version="1.2.3")
     async with app.run_test(size=size) as pilot:
         running = Session(app, agent, pilot)
-        await running.until(lambda: app.handle is not None, "agent started")
+        await running.until(lambda: app.view is not None, "agent started")
         if first:
-            await running.until(lambda: app.take_count > 0, "first events taken in")
+            await running.until(lambda: running.view.take_count > 0, "first events taken in")
         yield running
 
 
@@ -280,7 +286,7 @@ async def test_shift_tab_goes_through_the_modes_but_never_into_bypass(tmp_path: 
     async with session(tmp_path, answers=answers) as s:
         for expected in ("acceptEdits", "plan", "default"):
             await s.pilot.press("shift+tab")
-            await s.until(lambda expected=expected: s.app.status.mode == expected)  # type: ignore[misc]  # bound early
+            await s.until(lambda expected=expected: s.view.status.mode == expected)  # type: ignore[misc]  # bound early
 
 
 async def test_ctrl_c_empties_the_line_then_stops_the_turn_then_leaves(tmp_path: Path) -> None:

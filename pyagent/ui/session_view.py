@@ -1,0 +1,352 @@
+"""One session behind the full screen: events become blocks, figures and dialogs; input becomes commands.
+
+Loaded after the first paint: what it imports took a third of the time to get there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyagent.events import (
+    Command,
+    ConversationClosed,
+    Event,
+    Interrupt,
+    PermissionNeeded,
+    PermissionSettled,
+    PromptReturned,
+    QuestionAsked,
+    QuestionSettled,
+    RecordCommitted,
+    ReplayFinished,
+    Report,
+    RetryScheduled,
+    RunCommand,
+    SessionOpened,
+    Shutdown,
+    SubmitPrompt,
+    TakeBackQueued,
+    TurnFailed,
+)
+from pyagent.launch import AgentHandle, AgentStarter
+from pyagent.ui import commands
+from pyagent.ui.blocks import FOLDED_BY_DEFAULT, Block, BlockKind
+from pyagent.ui.busy import SPINNER_FRAME_S, BusyLine, QueuePanel
+from pyagent.ui.cli import EXIT_FAILURE, Invocation
+from pyagent.ui.dialogs.approval import ApprovalScreen
+from pyagent.ui.dialogs.picker import PickerItem, PickerScreen, Preview
+from pyagent.ui.dialogs.question import QuestionScreen
+from pyagent.ui.dialogs.text import TextScreen
+from pyagent.ui.prompt import Prompt
+from pyagent.ui.pump import EventPump
+from pyagent.ui.questions import Asked, answer_to, dialog_contents, dialog_of
+from pyagent.ui.reduce import AllReplaced, BlockGone, BlockPut, Change, TextGrown, TranscriptFold
+from pyagent.ui.status import SessionStatus, reduce_status
+from pyagent.ui.statusbar import StatusBar
+from pyagent.ui.transcript import Transcript
+from pyagent.ui.words import short_path
+
+if TYPE_CHECKING:
+    from pyagent.ui.app import PyagentApp
+
+QUIET_KEYS_S = 0.6
+"""A dialog waits until no key was pressed for this long: the next letter of a sentence must not answer it."""
+
+_FIELDS = ("kind", "text", "title", "detail", "state", "facts", "diff", "elapsed_s")
+"""What a block may change; whether it is folded belongs to the reader."""
+
+HINT_S = 4.0
+"""Time for a remark that is to be read, not acted upon."""
+
+
+class SessionView:
+    """Holds what is known of the session and brings it to the app's widgets."""
+
+    def __init__(
+        self, app: PyagentApp, invocation: Invocation, starter: AgentStarter, *, clock: Callable[[], float]
+    ) -> None:
+        """`clock` gives seconds; it drives what is shown only."""
+        self.status = SessionStatus(model=invocation.options.model, cwd=str(invocation.options.cwd))
+        """What is known of the session."""
+        self.take_count = 0
+        """Batches of events shown so far."""
+        self._app = app
+        self._invocation = invocation
+        self._clock = clock
+        self._transcript = app.query_one(Transcript)
+        self._prompt = app.query_one(Prompt)
+        self._busy = app.query_one(BusyLine)
+        self._queue = app.query_one(QueuePanel)
+        self._bar = app.query_one(StatusBar)
+        self._ticker = app.set_interval(SPINNER_FRAME_S, self.tick, pause=True)
+        self._fold = TranscriptFold(self._banner)
+        self._is_loading = False
+        self._was_open = False
+        self._is_ticking = False
+        self._busy_since_s = 0.0
+        self._retry_due_s = 0.0
+        self._early_prompts: list[str] = []
+        self._questions: deque[Asked] = deque()
+        self._asked: tuple[str, ApprovalScreen | QuestionScreen | None] | None = None
+        self._pump = EventPump(self.take)
+        self._pump.attach(asyncio.get_running_loop())
+        self.handle: AgentHandle = starter(invocation.options, self._pump.put)
+
+    def close(self) -> None:
+        """Show no more events."""
+        self._pump.detach()
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The transcript."""
+        return self._fold.blocks
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a question of the agent's is on the screen."""
+        return self._asked is not None
+
+    def take(self, batch: list[Event]) -> None:
+        """Show a batch of events."""
+        self.take_count += 1
+        with self._transcript.changes():
+            for event in batch:
+                self.status = reduce_status(self.status, event)
+                self._show(self._fold.apply(event), event)
+                self._react(event)
+        self._show_status()
+
+    def _show(self, changes: tuple[Change, ...], event: Event) -> None:
+        """Bring changes to the screen. A resumed session is loaded in one go, at its end."""
+        if isinstance(event, RecordCommitted) and event.is_replay:
+            self._is_loading = True
+            return
+        if isinstance(event, ReplayFinished):
+            self._is_loading = False
+            self._load(self._fold.blocks)
+            return
+        if not self._is_loading:
+            for change in changes:
+                self._apply(change)
+
+    def _apply(self, change: Change) -> None:
+        match change:
+            case BlockPut(block=block) if block.id in self._transcript:
+                shown = self._transcript.block(block.id)
+                changed = {
+                    name: getattr(block, name) for name in _FIELDS if getattr(block, name) != getattr(shown, name)
+                }
+                if changed:
+                    self._transcript.update(block.id, **changed)
+            case BlockPut(block=block):
+                self._transcript.append(self._as_unfolded(block))
+            case TextGrown(block_id=block_id, delta=delta):
+                self._transcript.append_text(block_id, delta)
+            case BlockGone(block_id=block_id):
+                self._transcript.remove_block(block_id)
+            case AllReplaced(blocks=blocks):
+                self._load(blocks)
+
+    def _load(self, blocks: tuple[Block, ...]) -> None:
+        self._transcript.load(self._as_unfolded(block) for block in blocks)
+
+    def _as_unfolded(self, block: Block) -> Block:
+        if not self._invocation.is_verbose or block.kind not in FOLDED_BY_DEFAULT or block.collapsed is not None:
+            return block
+        return replace(block, collapsed=False)
+
+    def _react(self, event: Event) -> None:
+        match event:
+            case SessionOpened(cwd=cwd):
+                self._was_open = True
+                self._early_prompts.clear()
+                self._app.index_files(Path(cwd))
+            case PermissionNeeded() | QuestionAsked():
+                self._questions.append(event)
+                self._ask_next()
+            case PermissionSettled(request_id=request_id) | QuestionSettled(request_id=request_id):
+                self._withdraw(request_id)
+            case PromptReturned(text=text):
+                self._give_back(text)
+            case Report():
+                self._report(event)
+            case RetryScheduled(delay_s=delay_s):
+                self._retry_due_s = self._clock() + delay_s
+            case TurnFailed(message=message, hint=hint) if not self._was_open:
+                self._app.failure = f"{message} {hint}".rstrip()
+            case ConversationClosed() if not self._was_open and not self._app.is_leaving:
+                self._app.exit(return_code=EXIT_FAILURE)
+            case ConversationClosed() if not self._app.is_leaving:
+                self._app.show_hint("The agent has ended; Ctrl+D leaves. The session can be resumed.", lasting_s=None)
+            case _:
+                pass
+
+    def _banner(self, event: SessionOpened) -> Block:
+        place = short_path(event.cwd) + (f" ({event.git_branch})" if event.git_branch else "")
+        lines = [f"{event.model} · {place}"]
+        if event.is_offline:
+            lines.append(
+                "Offline model: answers come from a small built-in program, not from a language model. "
+                "Set ANTHROPIC_API_KEY or choose a /model for the real thing."
+            )
+        if event.context_files:
+            lines.append(f"Memory: {', '.join(short_path(path) for path in event.context_files)}")
+        lines.append("resumed" if event.is_resumed else "/help shows commands and keys")
+        return Block("banner", BlockKind.BANNER, title=f"pyagent {self._app.version_text}", text="\n".join(lines))
+
+    def _show_status(self) -> None:
+        if self.status.is_busy and not self._is_ticking:
+            self._busy_since_s = self._clock()
+            self._ticker.resume()
+        elif not self.status.is_busy:
+            self._ticker.pause()
+        self._is_ticking = self.status.is_busy
+        self.tick()
+        self._bar.show(replace(self.status.bar(), cwd=short_path(self.status.cwd)))
+        self._queue.show(tuple([text for _, text in self.status.queued] + self._early_prompts))
+
+    def tick(self) -> None:
+        """Move the spinner and the countdown. Nothing but one row is painted."""
+        now_s = self._clock()
+        activity = self.status.activity(self._retry_due_s - now_s) if self.status.is_busy else ""
+        elapsed_s = max(0.0, now_s - self._busy_since_s)
+        self._busy.show(activity, elapsed_s=elapsed_s, streamed_tokens=self.status.streamed_tokens)
+
+    def _report(self, report: Report) -> None:
+        self._app.push_screen(TextScreen(report.title, report.text, is_markdown=False))
+
+    def send(self, command: Command) -> None:
+        """Tell the agent something."""
+        self.handle.send(command)
+
+    def interrupt(self) -> None:
+        """Stop what runs."""
+        self.send(Interrupt())
+
+    def shut_down(self) -> None:
+        """Have the agent end in good order."""
+        self.send(Shutdown())
+
+    def submitted(self, event: Prompt.Submitted) -> None:
+        """The person sent the input line."""
+        match commands.read_typed(event.text):
+            case commands.Prompt():
+                self.submit(event.text, event.shown)
+            case commands.Unknown() as unknown:
+                self._prompt.set_text(event.shown)
+                self._app.show_hint(unknown.message, lasting_s=HINT_S)
+            case commands.Invoked(command=command, argument=argument) if command.handler == "agent":
+                self.command(command.name, argument)
+            case commands.Invoked(command=command, argument=argument):
+                self._app.run_here(command.name, argument)
+
+    def submit(self, text: str, shown: str = "") -> None:
+        """Send a prompt; `shown` is what stood in the input line."""
+        self._transcript.action_scroll_end()
+        if not self.status.is_open:
+            self._early_prompts.append(shown or text)
+            self._show_status()
+        self.send(SubmitPrompt(text, shown if shown != text else ""))
+
+    def command(self, name: str, argument: str) -> None:
+        """Have the agent do it; where a choice is missing, ask for it first."""
+        match (name, argument):
+            case ("resume", ""):
+                self.pick_session()
+            case ("model", ""):
+                from pyagent.ui.choosing import model_items
+
+                self._pick("Model", model_items(), "model", self.status.model)
+            case ("mode", ""):
+                from pyagent.ui.choosing import mode_items
+
+                self._pick("Permission mode", mode_items(), "mode", self.status.mode)
+            case _:
+                self.send(RunCommand(name, argument))
+
+    def _pick(
+        self, title: str, items: list[PickerItem], command: str, current: str, preview: Preview | None = None
+    ) -> None:
+        """Let the person choose; the choice becomes the command's argument."""
+
+        def chosen(item_id: str | None) -> None:
+            if item_id is not None:
+                self.send(RunCommand(command, item_id))
+
+        self._app.push_screen(PickerScreen(title, items, chosen_id=current, preview=preview), chosen)
+
+    def pick_session(self) -> None:
+        """Let the person choose another session of the folder."""
+        self._app.run_worker(self._pick_session(), group="sessions")
+
+    async def _pick_session(self) -> None:
+        from pyagent.ui.choosing import saved_sessions, session_items, session_preview
+
+        options = self._invocation.options
+        sessions = await asyncio.to_thread(saved_sessions, options.home, options.cwd)
+        by_id = {info.session_id: info for info in sessions if info.session_id != self.status.session_id}
+        if not by_id:
+            self._app.show_hint("There is no other session in this folder.", lasting_s=HINT_S)
+            return
+        items = session_items(by_id.values(), datetime.now(UTC))
+        self._pick("Resume a session", items, "resume", "", lambda item_id: session_preview(by_id[item_id]))
+
+    def _give_back(self, text: str) -> None:
+        """Text returns to the input line; a draft that stands there stays, below it."""
+        draft = self._prompt.text
+        self._prompt.set_text(f"{text}\n{draft}" if draft.strip() else text)
+
+    def take_back_queued(self) -> bool:
+        """Ask for the newest queued prompt; whether there is one."""
+        if self.status.queued:
+            self.send(TakeBackQueued())
+        return bool(self.status.queued)
+
+    # ── permission dialogs ──
+
+    def _ask_next(self) -> None:
+        if self._asked is None and self._questions:
+            needed = self._questions.popleft()
+            self._asked = (needed.request_id, None)
+            self._app.run_worker(self._ask(needed), group="permission")
+
+    async def _ask(self, needed: Asked) -> None:
+        contents = await asyncio.to_thread(dialog_contents, needed)
+        await self._keys_are_quiet()
+        if not self._is_asked(needed):
+            return
+        screen = dialog_of(contents)
+        self._asked = (needed.request_id, screen)
+        answer: Any = await self._app.push_screen_wait(screen)
+        if not self._is_asked(needed):
+            return
+        self._asked = None
+        self.send(answer_to(needed, answer))
+        self._ask_next()
+
+    def _is_asked(self, needed: Asked) -> bool:
+        """Whether this question still stands."""
+        return self._asked is not None and self._asked[0] == needed.request_id
+
+    async def _keys_are_quiet(self) -> None:
+        left_s = self._app.last_key_s + QUIET_KEYS_S - time.monotonic()
+        if left_s > 0:
+            await asyncio.sleep(left_s)
+            await self._keys_are_quiet()
+
+    def _withdraw(self, request_id: str) -> None:
+        """An interrupt or the agent ended the question."""
+        self._questions = deque(needed for needed in self._questions if needed.request_id != request_id)
+        if self._asked is not None and self._asked[0] == request_id:
+            screen = self._asked[1]
+            self._asked = None
+            if screen is not None and screen.is_current:
+                screen.dismiss()
+            self._ask_next()
