@@ -76,7 +76,7 @@ class DirectServer:
         record = Recorded("POST", "/v1/messages", headers, b"")
         self.requests.append(record)
         body = parse_body(request.body)
-        record.body = body if self._keeps_bodies else {"model": body["model"]}
+        record.body = body if self._keeps_bodies else {key: body[key] for key in ("model", "thinking") if key in body}
         model = check_request(
             body, headers, self._persona, self._models, counting=False, issued_unknown=self.issued_unknown
         )
@@ -110,6 +110,10 @@ class DirectServer:
         """What `GET /v1/models/{id}` says."""
         spec = self._models.find(model)
         return {} if spec is None else {**spec.info(), "id": model}
+
+    def forget_cache(self) -> None:
+        """Lose all cached prefixes."""
+        self._cache.clear()
 
     async def warm_up(self) -> None:
         """Nothing to load."""

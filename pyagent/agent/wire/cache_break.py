@@ -12,7 +12,7 @@ from pyagent.agent.wire.catalogue import ModelInfo
 from pyagent.agent.wire.cost import WRITE_1H_FACTOR, WRITE_5M_FACTOR, price_of
 from pyagent.agent.wire.encode import digest, to_bytes
 from pyagent.agent.wire.profile import RequestProfile
-from pyagent.agent.wire.render import RenderedConversation
+from pyagent.agent.wire.render import RenderedConversation, sent_thinking
 from pyagent.messages import Usage
 
 LOST_SHARE = 0.05
@@ -38,6 +38,7 @@ class CacheBreak:
 @dataclass(frozen=True, slots=True)
 class _Prints:
     model: str
+    thinks: bool
     system: bytes
     tools: tuple[tuple[str, bytes], ...]
     settings: bytes
@@ -73,6 +74,9 @@ class CacheWatch:
         user asked for came before it, so a loss is no surprise."""
         prints = _prints(profile, rendered)
         is_cold = now_s - self.started_at_s > self.ttl_s
+        # Manual thinking pauses after a compaction in mid-task and comes back with the next prompt: the price of that
+        # compaction, which was told.
+        is_announced = is_announced or (self.prints is not None and self.prints.thinks != prints.thinks)
         expects = self.prints is not None and not is_announced and not is_cold
         return replace(
             self,
@@ -100,6 +104,7 @@ def _prints(profile: RequestProfile, rendered: RenderedConversation) -> _Prints:
     tools = zip(profile.tools, profile.tool_parts, strict=True)
     return _Prints(
         profile.model,
+        sent_thinking(profile, rendered) is not None,
         digest(profile.system_bytes),
         tuple((str(tool.get("name", "")), digest(part)) for tool, part in tools),
         digest(to_bytes([*settings, profile.cache_ttl])),

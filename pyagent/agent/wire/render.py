@@ -426,8 +426,8 @@ def _settings(
     profile: RequestProfile, rendered: RenderedConversation, *, has_tail: bool, extra: Mapping[str, object] | None
 ) -> JsonObject:
     settings: JsonObject = {}
-    thinking = profile.wire_thinking
-    if thinking is not None and not (thinking.get("type") == "enabled" and _is_loop_without_thinking(rendered)):
+    thinking = sent_thinking(profile, rendered)
+    if thinking is not None:
         settings["thinking"] = thinking
     if profile.output_config:
         settings["output_config"] = profile.output_config
@@ -436,6 +436,14 @@ def _settings(
         # The server refuses its edits together with its summaries.
         settings["context_management"] = profile.context_management
     return {**settings, **profile.extra, **(extra or {})}
+
+
+def sent_thinking(profile: RequestProfile, rendered: RenderedConversation) -> JsonObject | None:
+    """The `thinking` field of a request: the profile's, unless it must pause."""
+    thinking = profile.wire_thinking
+    if thinking is not None and thinking.get("type") == "enabled" and _is_loop_without_thinking(rendered):
+        return None
+    return thinking
 
 
 def _is_loop_without_thinking(rendered: RenderedConversation) -> bool:
