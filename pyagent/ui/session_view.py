@@ -210,7 +210,8 @@ class SessionView:
         self._is_ticking = self.status.is_busy
         self.tick()
         self._bar.show(replace(self.status.bar(), cwd=short_path(self.status.cwd)))
-        self._queue.show(tuple([text for _, text in self.status.queued] + self._early_prompts))
+        prompts = (*(text for _, text in self.status.queued), *self._early_prompts)
+        self._queue.show(prompts, can_take_back=self.status.is_open)
 
     def tick(self) -> None:
         """Move the spinner and the countdown. Nothing but one row is painted."""
