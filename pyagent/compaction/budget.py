@@ -37,6 +37,9 @@ FIRST_PROMPTS_SHARE = 0.10
 MAX_PROMPT_TOKENS = 2_000
 """Of one earlier prompt: a pasted log is cut in the middle, so that it does not crowd out all others."""
 
+FILES_OF_COVERED_SHARE = 0.40
+"""Of the summarised part: in a short conversation, restored files must not outweigh what the summary freed."""
+
 RESULT_CUT_NOTE = "[… cut when the conversation was compacted; run the tool again for the rest …]"
 PROMPT_CUT_NOTE = "[… middle of this message cut when the conversation was compacted …]"
 
@@ -140,7 +143,9 @@ def assemble(
     hooks = tuple(RestoreText("hook:SessionStart", text) for text in material.hook_output)
     hook_attachments: list[Attachment] = []
     _lay_capped(shelf, hook_attachments, "hooks", hooks, min(int(budget * HOOK_SHARE), shelf.room), sizer)
-    _lay_files(plan, shelf, attachments, referenced, material.files, sizer)
+    covered_tokens = sizer.items(view, 0, plan.covered_end)
+    files_room = min(shelf.room, int(covered_tokens * FILES_OF_COVERED_SHARE))
+    _lay_files(plan, shelf, attachments, referenced, material.files, sizer, files_room)
     skills_room = min(restore.POST_COMPACT_SKILLS_TOKEN_BUDGET, shelf.room)
     for skill in state.skills:
         text = sizer.head(skill.text, min(restore.POST_COMPACT_MAX_TOKENS_PER_SKILL, skills_room), "[… cut]")
@@ -215,9 +220,10 @@ def _lay_files(
     referenced: list[str],
     files: Sequence[FoundFile],
     sizer: Sizer,
+    room: int,
 ) -> None:
     window_room = int(plan.window_tokens * restore.POST_COMPACT_WINDOW_SHARE)
-    room = min(restore.POST_COMPACT_TOKEN_BUDGET, window_room, shelf.room)
+    room = min(restore.POST_COMPACT_TOKEN_BUDGET, window_room, room)
     for found in files:
         path, lines = found.seen.path, found.file.line_count
         body = numbered(found.file)

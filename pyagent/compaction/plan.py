@@ -23,6 +23,11 @@ SUMMARY_SHARE = 0.15
 KEEP_TAIL_SHARE = 0.10
 """Of the window: the newest complete rounds that a full compact keeps beside its summary."""
 
+KEEP_TAIL_OF_COVERED_SHARE = 0.25
+SUMMARY_OF_COVERED_SHARE = 0.25
+"""Of the part that could be summarised: in a short conversation the window's shares would keep all of it, and the
+compaction would make the context larger."""
+
 MIN_SUMMARY_TARGET_TOKENS = 300
 MIN_SUMMARISABLE_TOKENS = 1_000
 """Less than this a summary cannot make smaller: asking for one would cost money and inflate the context."""
@@ -86,15 +91,17 @@ def plan_compaction(
     keep_from = min(covered_end, _current_round_start(view, rounds, covered))
     room = max(thresholds.trigger - overhead_tokens, 1)
     budget = int(room * BUDGET_SHARE)
-    tail_from = _tail_start(view, sizer, rounds, keep_from, int(thresholds.window * KEEP_TAIL_SHARE))
     fresh = sizer.items(view, 0, keep_from)
+    tail_room = min(int(thresholds.window * KEEP_TAIL_SHARE), int(fresh * KEEP_TAIL_OF_COVERED_SHARE))
+    tail_from = _tail_start(view, sizer, rounds, keep_from, tail_room)
     if not is_forced and (keep_from == 0 or fresh < min(MIN_SUMMARISABLE_TOKENS, budget // 2)):
         return "There is not enough conversation to compact yet."
     complete_rounds = sum(r.is_complete and r.end <= keep_from for r in rounds)
     if not is_forced and complete_rounds < 2 and fresh < budget:
         return "There is not enough conversation to compact yet."
     max_output = thresholds.summary_reserve
-    target = max(min(int(budget * SUMMARY_SHARE), int(max_output * 0.8)), MIN_SUMMARY_TARGET_TOKENS)
+    target = min(int(budget * SUMMARY_SHARE), int(max_output * 0.8), int(fresh * SUMMARY_OF_COVERED_SHARE))
+    target = max(target, MIN_SUMMARY_TARGET_TOKENS)
     prompts = [position for position in view.index.prompts if position < len(view)]
     return CompactionPlan(
         view=view,
