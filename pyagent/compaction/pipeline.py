@@ -115,6 +115,9 @@ class Pipeline:
         """The last line: the server refused the request as too long for the `refusals_this_turn`-th time (from 1)."""
         count = self.count(ctx)
         outcome, tracking = await reactive.on_overflow(ctx, self._sizer(ctx), count.tokens, error, refusals_this_turn)
+        if isinstance(outcome, Applied) and not isinstance(outcome.facts, Compacted):
+            # Media left the view without a boundary: a resume must still know what the last response measured.
+            tracking = replace(tracking, anchor=self.counter.anchor_state(ctx.view) or tracking.anchor)
         return self._result(ctx, [("reactive", outcome)], tracking, count)
 
     async def preview(self, ctx: PipelineContext, *, upto: int | None = None) -> Preview | Declined:
