@@ -66,16 +66,23 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheShare:
+    """How much of the prompts was read from the cache, and how often less than could have been."""
+
+    read: float
+    between: float
+    """The same of requests that did not follow a compaction."""
+    unannounced: int
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     model: str
     rounds: int
     requests: int
     refused: int
     dropped_thinking: int
-    unannounced: int
-    read_share: float
-    between_share: float
-    """Of the prompt tokens of requests that did not follow a compaction."""
+    share: CacheShare
     summaries: int
     bill_usd: float
     cpu_s: tuple[float, ...]
@@ -106,7 +113,7 @@ async def measure(model: str, rounds: int, window_tokens: int, folder: Path) -> 
         requests=len(server.requests),
         refused=len(server.refused),
         dropped_thinking=len(server.dropped),
-        **shares(server.requests),
+        share=cache_share(server.requests),
         summaries=worker.summary_count,
         bill_usd=bill(server.requests, PRICES),
         cpu_s=tuple(after - before for before, after in pairwise(steps) if after > before + 0.01),
@@ -124,8 +131,7 @@ def write_files(folder: Path, count: int) -> None:
         (folder / f"file{number}.py").write_text("\n".join(lines) + "\n")
 
 
-def shares(requests: list[Recorded]) -> dict[str, float | int]:
-    """How much of the prompts was read from the cache, and how often less than could have been."""
+def cache_share(requests: list[Recorded]) -> CacheShare:
     prompt = read = between_prompt = between_read = unannounced = 0
     previous: Recorded | None = None
     for request in requests:
@@ -142,11 +148,7 @@ def shares(requests: list[Recorded]) -> dict[str, float | int]:
             is_switch = request.body.get("thinking") != previous.body.get("thinking")
             unannounced += usage["cache_read_input_tokens"] < marked and not is_switch
         previous = request
-    return {
-        "unannounced": unannounced,
-        "read_share": read / max(prompt, 1),
-        "between_share": between_read / max(between_prompt, 1),
-    }
+    return CacheShare(read / max(prompt, 1), between_read / max(between_prompt, 1), unannounced)
 
 
 def table(rows: list[Figures]) -> str:
@@ -157,10 +159,15 @@ def table(rows: list[Figures]) -> str:
     lines = [head, "|" + "---|" * 11]
     for row in rows:
         cpu = " ".join(f"{seconds:.1f}" for seconds in row.cpu_s)
-        lines.append(
-            f"| {row.model} | {row.rounds} | {row.requests} | {row.refused} | {row.dropped_thinking}"
-            f" | {row.unannounced} | {row.read_share:.1%} | {row.between_share:.1%} | {row.summaries} | ${row.bill_usd:.2f} | {cpu} s |"
-        )
+        cells = [row.model, row.rounds, row.requests, row.refused, row.dropped_thinking, row.share.unannounced]
+        cells += [
+            f"{row.share.read:.1%}",
+            f"{row.share.between:.1%}",
+            row.summaries,
+            f"${row.bill_usd:.2f}",
+            f"{cpu} s",
+        ]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 
