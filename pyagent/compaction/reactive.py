@@ -13,7 +13,7 @@ from pyagent.compaction.commit import Prepared
 from pyagent.compaction.compactor import CompactionRun
 from pyagent.compaction.context import PipelineContext, Sizer
 from pyagent.compaction.media import drop_oldest_media
-from pyagent.compaction.outcome import Declined, LayerOutcome
+from pyagent.compaction.outcome import Applied, Declined, LayerOutcome
 from pyagent.compaction.plan import CompactionPlan
 from pyagent.compaction.rounds import api_rounds
 from pyagent.compaction.thresholds import thresholds_for
@@ -25,7 +25,7 @@ LEARNED_SHARE = 0.85
 EXTRACT_SHARE = 0.60
 """Of the learned limit: a second refusal must not be followed by a third for want of margin."""
 BYTE_OVERFLOW_SHARE = 0.5
-"""Of the window: with fewer tokens than this a 413 is about bytes, which means images."""
+"""Of the window: with fewer tokens than this a 413 is about bytes, which means images if there are any."""
 
 GIVE_UP_HINT = "Use /compact or /rewind, or start over with /clear; the conversation is intact."
 
@@ -47,7 +47,10 @@ async def on_overflow(
         return Declined(f"{error.message} {GIVE_UP_HINT}", is_failure=True), ctx.tracking
     is_bytes = isinstance(error, PromptTooLongError) and error.is_byte_limit
     if is_bytes and tokens < BYTE_OVERFLOW_SHARE * ctx.model.window_tokens:
-        return drop_oldest_media(ctx, sizer), ctx.tracking
+        dropped = drop_oldest_media(ctx, sizer)
+        # With no image to drop the limit is a small one of the server's own, and only less text passes it.
+        if isinstance(dropped, Applied):
+            return dropped, ctx.tracking
     limit = learned_limit(error, tokens, ctx.model.window_tokens)
     learned = replace(ctx, model=replace(ctx.model, window_tokens=limit))
     gap = (error.gap_tokens if isinstance(error, PromptTooLongError) else None) or max(tokens - limit, 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyagent.agent.wire.catalogue import DEFAULT_MODEL
-from pyagent.events import TurnFinished
+from pyagent.events import CompactionFinished, TurnFinished
 from tests.agent.support import launch_options, running_agent
 from tests.fakes.messages_server import FakeMessagesServer
 from tests.fakes.persona import Persona, first_party, html_413, json_413, llama_cpp, ollama, strict_gateway, vllm
@@ -80,8 +80,10 @@ async def test_a_body_over_the_limit_is_compacted_and_the_turn_goes_on(
         is_summary=lambda request: "<summary>" in request.last_text,
         summary_text="<summary>" + "\n".join(f"{n}. Section" for n in range(1, 10)) + "</summary>",
     )
-    server = FakeMessagesServer(rounds, persona=make(limit_bytes=70_000), window_tokens=60_000)
-    async with server, running_agent(launch_options(tmp_path, server.url)) as agent:
-        ended = await agent.prompt("count")
+    async with FakeMessagesServer(rounds, persona=make(limit_bytes=100_000)) as server:
+        async with running_agent(launch_options(tmp_path, server.url)) as agent:
+            ended = await agent.prompt("count")
     assert isinstance(ended, TurnFinished), ended
     assert ended.text == "Done."
+    assert {request.status for request in server.message_requests} == {200, 413}
+    assert {finished.layer for finished in agent.all_of(CompactionFinished)} <= {"reactive", "extractive"}
