@@ -300,6 +300,30 @@ class NoticeShown:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointTaken:
+    """The work tree was saved as `commit` of the shadow repository."""
+
+    kind: ClassVar[str] = "checkpoint"
+    commit: str
+    reason: Literal["turn", "bash", "turn_end", "rewind"]
+    """Before a prompt, before a shell command, after a turn that may have written, around a rewind."""
+    skipped: tuple[str, ...] = ()
+    """Paths whose content is not in it: too large, or unreadable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """What a `/rewind` did, for taking it back."""
+
+    kind: ClassVar[str] = "rewound"
+    head_seq: int
+    """Where the conversation stood before; -1 if it was left as it is."""
+    before_commit: str = ""
+    """The work tree before files were restored, and after; empty if none were."""
+    after_commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownPayload:
     """A record of a kind this version does not know; `raw` is its whole line."""
 
@@ -320,6 +344,8 @@ Fact: TypeAlias = (
     | TrackingSaved
     | TurnEnded
     | NoticeShown
+    | CheckpointTaken
+    | Rewound
     | UnknownPayload
 )
 Payload: TypeAlias = Entry | Boundary | ViewOp | SetHead | Revoke | Fact
@@ -348,6 +374,8 @@ _PAYLOADS: dict[str, type[Any]] = {
         TrackingSaved,
         TurnEnded,
         NoticeShown,
+        CheckpointTaken,
+        Rewound,
     )
 }
 
