@@ -7,6 +7,7 @@ so a front end folds one stream. The other events tell of what is under way and 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
 from pyagent.log import Record
@@ -306,6 +307,56 @@ class PromptReturned:
 
 
 @dataclass(frozen=True, slots=True)
+class RewindPoint:
+    """A prompt the conversation can go back to."""
+
+    number: int
+    """1 is the newest prompt."""
+    seq: int
+    text: str
+    at: datetime
+    has_files: bool
+    """Whether the work tree was saved before it."""
+    is_in_view: bool
+    """False for what a compaction has summarised; going back there brings the whole text back."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewindOffered:
+    """Answer to `rewind` without an argument: choose a point and send `rewind <number>`. Newest first."""
+
+    points: tuple[RewindPoint, ...]
+    can_redo: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RewindFile:
+    """A file that restoring would change."""
+
+    path: str
+    kind: Literal["create", "change", "delete"]
+    """What restoring does to it."""
+    is_own_edit: bool
+    """The person changed it too since then: it is left alone unless they say otherwise."""
+    diff: str = ""
+    """From the file as it is to what it would be; empty where only permissions change."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewindPlanned:
+    """Answer to `rewind <number>`: what each way back would do. Choose and send
+    `rewind <number> both|conversation|code|file <n>|upto [own]`."""
+
+    point: RewindPoint
+    files: tuple[RewindFile, ...]
+    skipped: tuple[str, ...]
+    """Paths that no checkpoint holds, so that they stay as they are."""
+    problem: str = ""
+    """Why no files can be restored; empty if they can."""
+    can_summarise: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TurnFinished:
     """A turn is over. `stop_reason` is the API's, or `interrupted`, `max_turns`, `budget`, `loop` …"""
 
@@ -362,6 +413,8 @@ Event: TypeAlias = (
     | SettingMoved
     | QueueChanged
     | PromptReturned
+    | RewindOffered
+    | RewindPlanned
     | TurnFinished
     | TurnFailed
     | ConversationClosed

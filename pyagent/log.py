@@ -306,7 +306,8 @@ class CheckpointTaken:
     kind: ClassVar[str] = "checkpoint"
     commit: str
     reason: Literal["turn", "bash", "turn_end", "rewind"]
-    """Before a prompt, before a shell command, after a turn that may have written, around a rewind."""
+    """Before a prompt, before a shell command, after a turn or a rewind that wrote, before a rewind. What changed
+    since the one before is the agent's work if this is `bash` or `turn_end`, else the person's."""
     skipped: tuple[str, ...] = ()
     """Paths whose content is not in it: too large, or unreadable."""
 

@@ -80,6 +80,10 @@ class Settings:
     bash_allowed_secrets: tuple[str, ...] = ()
     """Names of environment variables that Bash may see although they look like secrets, such as `GH_TOKEN`."""
     read_max_tokens: int = 25_000
+    has_file_checkpoints: bool = True
+    """Whether the work tree is saved before each prompt, so that `/rewind` can bring files back."""
+    cleanup_period_days: int = 30
+    """Sessions not used for this long are deleted at start; 0 keeps them for ever."""
     is_web_search_on: bool = False
     """Offer the server's own web search. Off unless asked for: each search costs beside the tokens it brings in."""
     compaction: CompactionSettings = field(default_factory=CompactionSettings)

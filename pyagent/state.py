@@ -132,6 +132,15 @@ class ConversationState:
     def record(self, seq: int) -> Record | None:
         return self._by_seq.get(seq)
 
+    def parent_of(self, seq: int) -> int:
+        """Sequence number of the record that this one continued; -1 for the first."""
+        return self._parents.get(seq, -1)
+
+    @property
+    def head_seq(self) -> int:
+        """The newest record of the current branch; -1 while there is none."""
+        return self._head
+
     def known_file(self, path: str) -> KnownFile | None:
         """What the model was last shown of `path` (absolute), if that still belongs to its view."""
         for seen in reversed(self._branch.files.get(path, [])):

@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pyagent import __version__
+from pyagent.agent.checkpoint_keeper import CheckpointKeeper
+from pyagent.agent.checkpoints import ShadowRepository, work_tree_of
 from pyagent.agent.config import load_settings
 from pyagent.agent.context_keeper import PipelineKeeper
 from pyagent.agent.context_report import ContextFacts, context_report
-from pyagent.agent.conversation import Conversation, ConversationParts
+from pyagent.agent.conversation import CommandHandler, Conversation, ConversationParts
 from pyagent.agent.deferred_sink import DeferredSink
 from pyagent.agent.encoding import LocalEncoding
 from pyagent.agent.gatekeeper import SessionGatekeeper
@@ -28,6 +30,7 @@ from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.pipeline_ports import NoHooks, NoNotes
 from pyagent.agent.reports import StatusFacts, cost_report, status_report
 from pyagent.agent.restore_sources import DiskSources
+from pyagent.agent.rewind import RewindCommands
 from pyagent.agent.sampler import MainSampler, ProfileBook
 from pyagent.agent.server_tools import WEB_SEARCH_RULE, with_server_tools
 from pyagent.agent.session_commands import SessionCommands
@@ -330,6 +333,11 @@ class _Builder:
             journal=journal,
             emit=self._emit,
         )
+        self._checkpoints = CheckpointKeeper(
+            self._open_shadow if self._settings.has_file_checkpoints and self._options.is_persistent else None,
+            journal=journal,
+            emit=self._emit,
+        )
         self._gatekeeper = SessionGatekeeper(engine)
         self._ask: Asker = nobody
         self._sampler = MainSampler(
@@ -373,6 +381,13 @@ class _Builder:
     async def _prepare_prompt(self) -> None:
         await self._settle_model()
         await self._memory.before_prompt()
+        await self._checkpoints.before_prompt()
+
+    def _open_shadow(self) -> ShadowRepository:
+        options = self._options
+        user_home = Path(options.environ.get("HOME") or Path.home())
+        tree = work_tree_of(options.cwd, user_home)
+        return ShadowRepository(options.home, tree, self._session.session_id, user_home=user_home)
 
     async def _close(self) -> None:
         if self._model_facts is not None:
@@ -427,7 +442,12 @@ class _Builder:
     def parts(self) -> ConversationParts:
         options, journal = self._options, self._journal
         runner = ToolRunner(
-            self._tools, journal=journal, emit=self._emit, gatekeeper=self._gatekeeper, context_for=self._tool_context
+            self._tools,
+            journal=journal,
+            emit=self._emit,
+            gatekeeper=self._gatekeeper,
+            context_for=self._tool_context,
+            before_run=self._checkpoints.before_tool,
         )
         turn = TurnParts(
             journal,
@@ -451,10 +471,31 @@ class _Builder:
             prepare_prompt=self._prepare_prompt,
             check_prompt=self._keeper.check_room,
             opened=self._tell_figures,
-            commands=self._commands().handlers(),
+            commands=self._handlers(),
             permissions=self._gatekeeper,
             close=self._close,
+            after_turn=self._checkpoints.after_turn,
         )
+
+    def _handlers(self) -> dict[str, CommandHandler]:
+        commands = self._commands()
+        rewind = RewindCommands(
+            journal=self._journal,
+            checkpoints=self._checkpoints,
+            emit=self._emit,
+            load_history=self._load_history,
+            summarise_upto=commands.compact_upto,
+            moved=self._moved,
+        )
+        return {**commands.handlers(), "rewind": rewind.handle}
+
+    async def _load_history(self) -> None:
+        """All of the session is in memory already."""
+
+    def _moved(self) -> None:
+        """The conversation stands elsewhere: so do its figures."""
+        self._keeper.tell_gauge()
+        self._keeper.tell_cost()
 
     async def _tell_figures(self) -> None:
         """The gauge and the bill as they stand, first from the coarse measure and then from the encoding."""

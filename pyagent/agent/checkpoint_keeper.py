@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
 from typing import Literal, TypeAlias, TypeVar
 
@@ -31,13 +32,16 @@ _log = logging.getLogger(__name__)
 class CheckpointKeeper:
     """The snapshots of one conversation. For its event loop; Git runs on a thread."""
 
-    def __init__(self, open_shadow: Callable[[], ShadowRepository] | None, *, journal: Journal, emit: EventSink) -> None:
+    def __init__(
+        self, open_shadow: Callable[[], ShadowRepository] | None, *, journal: Journal, emit: EventSink
+    ) -> None:
         """`open_shadow` makes the repository; None where snapshots are switched off."""
         self._open = open_shadow
         self._journal = journal
         self._emit = emit
         self._shadow: ShadowRepository | None = None
-        self._lock = asyncio.Lock()
+        self._lock = threading.Lock()
+        """Held by the working thread itself: a wait that is cancelled leaves its thread at work."""
         self._newest = ""
         self._told_skipped: set[str] = set()
         self._failure_count = 0
@@ -57,8 +61,7 @@ class CheckpointKeeper:
         if name == "Bash":
             if is_read_only_line(str(tool_input.get("command", ""))):
                 return
-            if self._may_have_written:
-                await self._take("bash")
+            await self._take("bash")
         self._may_have_written = True
 
     async def after_turn(self) -> None:
@@ -67,14 +70,14 @@ class CheckpointKeeper:
             self._may_have_written = False
             await self._take("turn_end")
 
-    async def now(self) -> Snapshot:
-        """A snapshot around a rewind.
+    async def now(self, reason: Reason) -> Snapshot:
+        """A snapshot before (`rewind`) or after (`turn_end`) files are restored.
 
         Raises:
             CheckpointError: none can be taken.
         """
-        snapshot = await self.with_shadow(lambda shadow: shadow.snapshot("rewind"))
-        self._record(snapshot, "rewind")
+        snapshot = await self.with_shadow(lambda shadow: shadow.snapshot(reason))
+        self._record(snapshot, reason)
         return snapshot
 
     async def with_shadow(self, work: Callable[[ShadowRepository], ResultT]) -> ResultT:
@@ -88,12 +91,12 @@ class CheckpointKeeper:
             raise CheckpointsUnavailableError("File checkpoints are off in this session.")
 
         def run() -> ResultT:
-            if self._shadow is None:
-                self._shadow = open_shadow()
-            return work(self._shadow)
+            with self._lock:
+                if self._shadow is None:
+                    self._shadow = open_shadow()
+                return work(self._shadow)
 
-        async with self._lock:
-            return await asyncio.wrap_future(in_daemon_thread(run, name="checkpoint"))
+        return await asyncio.wrap_future(in_daemon_thread(run, name="checkpoint"))
 
     async def _take(self, reason: Reason) -> None:
         if self._open is None:

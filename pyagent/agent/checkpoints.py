@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from pyagent.agent.session_store import project_dir
 from pyagent.errors import PyagentError
@@ -35,8 +35,8 @@ GIT_TIMEOUT_S = 20.0
 PRUNE_AFTER = "1.day.ago"
 """Younger objects may belong to a snapshot that another session is just taking."""
 
-MAX_DIFF_CHARS = 200_000
-"""Of a diff shown before restoring; a person reads less."""
+MAX_DIFF_CHARS = 50_000
+"""Of one file's diff shown before restoring; a person reads less."""
 
 _DEFAULT_MODES = {0o100644: 0o644, 0o100755: 0o755}
 _SYMLINK, _GITLINK = 0o120000, 0o160000
@@ -172,6 +172,7 @@ class ShadowRepository:
         Raises:
             CheckpointError: it cannot be read, or is too large.
         """
+        self._unlock()
         listing = self._list()
         nested = listing.nested
         new = list(listing.changed)
@@ -286,6 +287,15 @@ class ShadowRepository:
             shutil.copyfile(self._index, temporary)
             os.replace(temporary, self._shared_index)
 
+    def _unlock(self) -> None:
+        """A git that was killed leaves its locks; nobody but this session's one writer ever holds these."""
+        for lock in (
+            Path(f"{self._index}.lock"),
+            self._dir / "refs" / "sessions" / f"{self._session_id}.lock",
+        ):
+            with contextlib.suppress(OSError):
+                lock.unlink(missing_ok=True)
+
     # ── looking ──
 
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
@@ -303,15 +313,15 @@ class ShadowRepository:
                     found[path] = FileChange(path, "change", int(mode, 8), blob.decode())
         return tuple(found[path] for path in sorted(found))
 
-    def diff(self, before: str, after: str, path: bytes | None = None) -> str:
-        """The textual diff from one snapshot to another, of everything or of one path; cut when it is very long."""
-        only = () if path is None else ("--", os.fsdecode(path))
-        output = self._run(
-            *("diff-tree", "-r", "-p", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
-            *(f"{before}:files", f"{after}:files", *only),
-        )
-        text = output.decode("utf-8", "replace")
-        return text if len(text) <= MAX_DIFF_CHARS else text[:MAX_DIFF_CHARS] + "\n… cut\n"
+    def diffs(self, before: str, after: str) -> dict[bytes, str]:
+        """The textual diff of each path that differs in content, from one snapshot to another; cut where very long."""
+        trees = (f"{before}:files", f"{after}:files")
+        plain = ("diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
+        paths = [change.path for change in _raw_changes(self._run(*plain, "-z", "--raw", *trees))]
+        text = "\n" + self._run(*plain, "-p", *trees).decode("utf-8", "replace")
+        # No line of a file can begin so: each has a sign in front.
+        parts = text.split("\ndiff --git ")[1:]
+        return {path: f"diff --git {_cut(part)}\n" for path, part in zip(paths, parts, strict=False)}
 
     # ── going back ──
 
@@ -495,7 +505,8 @@ class ShadowRepository:
         except (git.exc.GitError, OSError, ValueError) as error:
             told = getattr(error, "stderr", "") or error
             raise CheckpointError(f"A file checkpoint failed: {' '.join(str(told).split())[:300]}") from error
-        return result if isinstance(result, bytes) else b""
+        # Typed as text by the library, whatever was asked for; None where the output went to a file.
+        return cast(bytes, result or b"")
 
 
 _ENVIRONMENT = {
@@ -524,6 +535,10 @@ def _raw_changes(output: bytes) -> Iterator[FileChange]:
         _, new_mode, _, new_blob, status = head.lstrip(b":").split(b" ")
         kind: ChangeKind = {b"A": "create", b"D": "delete"}.get(status[:1], "change")  # type: ignore[assignment]  # the table holds only members of the Literal
         yield FileChange(next(fields), kind, int(new_mode, 8), new_blob.decode())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_DIFF_CHARS else text[:MAX_DIFF_CHARS] + "\n… cut"
 
 
 def _shown(path: bytes) -> str:

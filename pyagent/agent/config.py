@@ -203,6 +203,8 @@ _SCALARS: Mapping[str, tuple[str, Check]] = {
     "fallbackModel": ("fallback_models", _models),
     "effortLevel": ("effort", _effort),
     "theme": ("theme", _text),
+    "fileCheckpointingEnabled": ("has_file_checkpoints", _flag),
+    "cleanupPeriodDays": ("cleanup_period_days", _whole(0)),
     "webSearch": ("is_web_search_on", _flag),
     "autoCompactEnabled": ("compaction.is_auto_disabled", _is_on),
     "autoCompactWindow": ("compaction.window_tokens", _window),

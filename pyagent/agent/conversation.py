@@ -61,6 +61,10 @@ class PermissionBook(Protocol):
     def allow_for_session(self, rule: str) -> None: ...
 
 
+async def _nothing() -> None:
+    """For conversations that keep no checkpoints."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConversationParts:
     """What a conversation is made of; the entry point builds the real objects, tests others."""
@@ -79,6 +83,8 @@ class ConversationParts:
     permissions: PermissionBook
     close: Callable[[], Awaitable[None]]
     """Ends what the conversation started: background tasks, open files."""
+    after_turn: Callable[[], Awaitable[None]] = _nothing
+    """Called when a turn is over, however it ended."""
 
 
 class Conversation:
@@ -238,7 +244,10 @@ class Conversation:
             display = scrub_surrogates(prompt.display) if prompt.display != prompt.text else ""
             entry = self._journal.commit(UserEntry((TextBlock(text),), origin="prompt", display=display))
             self._parts.emit(TurnStarted(entry.uuid))
-            result = await run_turn(self._turn_parts)
+            try:
+                result = await run_turn(self._turn_parts)
+            finally:
+                await self._parts.after_turn()
         except asyncio.CancelledError:
             if entry is None:
                 self._parts.emit(PromptReturned(prompt.display or text))

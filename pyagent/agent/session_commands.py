@@ -77,6 +77,10 @@ class SessionCommands:
             return self._keeper.compact("", upto=self._prompt_position(int(upto[1])))
         return self._keeper.compact(words)
 
+    async def compact_upto(self, number: int) -> None:
+        """Compact what stands before the Nth prompt in view."""
+        await self._keeper.compact("", upto=self._prompt_position(number))
+
     def _prompt_position(self, number: int) -> int:
         prompts = [at for at, item in enumerate(self._journal.state.view) if item.is_prompt]
         if not 1 < number <= len(prompts):

@@ -48,6 +48,12 @@ class Gatekeeper(Protocol):
     async def ask(self, tool_use_id: str, question: PermissionQuestion) -> PermissionAnswer: ...
 
 
+class BeforeRun(Protocol):
+    async def __call__(self, name: str, tool_input: JsonObject, is_read_only: bool) -> None:
+        """A call was allowed and runs next. May take a moment; never raises."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Ran:
     """What came of one call. `summary` is the line on the screen."""
@@ -66,12 +72,15 @@ class ToolRunner:
         emit: EventSink,
         gatekeeper: Gatekeeper,
         context_for: Callable[[str, Callable[[str], None]], ToolContext],
+        before_run: BeforeRun | None = None,
     ) -> None:
+        """`before_run` is told of each call that is about to run."""
         self.tools = tools
         self._journal = journal
         self._emit = emit
         self._gatekeeper = gatekeeper
         self._context_for = context_for
+        self._before_run = before_run
 
     async def run_all(
         self, uses: Sequence[ToolUseBlock], *, broken_inputs: Mapping[str, str], loop: LoopGuard
@@ -162,6 +171,8 @@ class ToolRunner:
         context = self._context_for(use.id, lambda text: self._emit(ToolProgress(use.id, text)))
         result, duration_s = await self._permit(tool, use, tool_input, context), 0.0
         if result is None:
+            if self._before_run is not None:
+                await self._before_run(use.name, use.input, tool.is_read_only)
             self._emit(ToolStarted(use.id, use.name, summary, use.input))
             started_at = self._journal.clock()
             result = await tool.run(tool_input, context)
