@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias, cast
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 from pyagent.agent.session_store import project_dir
 from pyagent.errors import PyagentError
@@ -505,8 +505,7 @@ class ShadowRepository:
         except (git.exc.GitError, OSError, ValueError) as error:
             told = getattr(error, "stderr", "") or error
             raise CheckpointError(f"A file checkpoint failed: {' '.join(str(told).split())[:300]}") from error
-        # Typed as text by the library, whatever was asked for; None where the output went to a file.
-        return cast(bytes, result or b"")
+        return result or b""
 
 
 _ENVIRONMENT = {

@@ -300,7 +300,7 @@ class PyagentApp(App[int]):
             self.show_hint("Ctrl+D again to leave")
 
     def action_interrupt(self) -> None:
-        """Stop what runs; twice in a row on an idle session, empty the input line."""
+        """Stop what runs; twice in a row on an idle session, empty the input line, or go back if it is empty."""
         if self._session.status.is_busy:
             self._session.interrupt()
         elif self._prompt.text:
@@ -308,6 +308,8 @@ class PyagentApp(App[int]):
                 self._prompt.set_text("")
             else:
                 self.show_hint("Esc again to empty the line")
+        elif self._session.blocks[1:] and self._is_again("escape", ESCAPE_AGAIN_S):
+            self._session.command("rewind", "")
         self._prompt.focus()
 
     def action_ignore(self) -> None:

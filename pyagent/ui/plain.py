@@ -35,6 +35,8 @@ from pyagent.events import (
     QuestionAsked,
     Report,
     RetryScheduled,
+    RewindOffered,
+    RewindPlanned,
     RunCommand,
     SessionOpened,
     SettingMoved,
@@ -51,6 +53,7 @@ from pyagent.ui.history import PromptHistory, history_path
 from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
 from pyagent.ui.plain_output import PlainPrinter
 from pyagent.ui.reduce import TranscriptFold
+from pyagent.ui.rewinding import point_items, way_items, whole_diff
 from pyagent.ui.status import SessionStatus, reduce_status
 from pyagent.ui.terminal import errors_to_log
 
@@ -140,6 +143,8 @@ class PlainSession:
         self._has_failed = False
         self._interrupted_at_s = float("-inf")
         self._draft = ""
+        self._rewind: RewindOffered | RewindPlanned | None = None
+        """What `/rewind` offers, until something is chosen."""
 
     def run(self) -> int:
         """The whole session; the exit code."""
@@ -209,8 +214,19 @@ class PlainSession:
             argument = self._chosen_for(name)
             if not argument:
                 return
+        self._run_command(name, argument)
+        while self._rewind is not None:
+            offered, self._rewind = self._rewind, None
+            argument = self._chosen_rewind(offered)
+            if argument:
+                self._run_command("rewind", argument)
+
+    def _run_command(self, name: str, argument: str) -> None:
         self._handle.send(RunCommand(name, argument))
-        answers = (Report, Notice, SettingMoved, SessionOpened, CompactionFinished, CompactionEnded)
+        answers = (
+            *(Report, Notice, SettingMoved, SessionOpened, CompactionFinished, CompactionEnded),
+            *(RewindOffered, RewindPlanned),
+        )
         is_answered = self._drain(
             lambda event: isinstance(event, (*answers, CompactionStarted)), timeout_s=ANSWER_TIMEOUT_S
         )
@@ -235,6 +251,23 @@ class PlainSession:
         if not items:
             self._printer.line("There is nothing to choose from.")
             return ""
+        chosen = self._choose([f"{item.label} ({item.detail})" for item in items])
+        return "" if chosen is None else items[chosen].id
+
+    def _chosen_rewind(self, offered: RewindOffered | RewindPlanned) -> str:
+        """The argument of `/rewind` for what a person picks from a numbered list; empty for nothing."""
+        if isinstance(offered, RewindPlanned):
+            for remark in (offered.problem, whole_diff(offered)):
+                if remark:
+                    self._printer.line(remark)
+            items = way_items(offered)
+        else:
+            items = point_items(offered, datetime.now(UTC))
+        if not self._reader.is_interactive:
+            for item in items[:MAX_CHOICES]:
+                self._printer.line(f"/rewind {item.id}: {item.label} ({item.detail})")
+            return ""
+        items = items[:MAX_CHOICES]
         chosen = self._choose([f"{item.label} ({item.detail})" for item in items])
         return "" if chosen is None else items[chosen].id
 
@@ -308,6 +341,8 @@ class PlainSession:
                 self._printer.line(f"{name}: {value}")
             case Report():
                 self._report(event)
+            case RewindOffered() | RewindPlanned():
+                self._rewind = event
             case PromptReturned(text=text):
                 self._draft = text
             case TurnFailed():

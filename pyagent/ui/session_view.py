@@ -28,6 +28,8 @@ from pyagent.events import (
     ReplayFinished,
     Report,
     RetryScheduled,
+    RewindOffered,
+    RewindPlanned,
     RunCommand,
     SessionOpened,
     Shutdown,
@@ -177,6 +179,8 @@ class SessionView:
                 self._give_back(text)
             case Report():
                 self._report(event)
+            case RewindOffered() | RewindPlanned():
+                self._offer_rewind(event)
             case RetryScheduled(delay_s=delay_s):
                 self._retry_due_s = self._clock() + delay_s
             case TurnFailed(message=message, hint=hint) if not self._was_open:
@@ -282,6 +286,16 @@ class SessionView:
                 self.send(RunCommand(command, item_id))
 
         self._app.push_screen(PickerScreen(title, items, chosen_id=current, preview=preview), chosen)
+
+    def _offer_rewind(self, event: RewindOffered | RewindPlanned) -> None:
+        """Let the person choose first the prompt, then the way, with the diff beside it."""
+        from pyagent.ui.rewinding import point_items, way_items, way_preview
+
+        match event:
+            case RewindOffered():
+                self._pick("Go back to before …", point_items(event, datetime.now(UTC)), "rewind", "")
+            case RewindPlanned():
+                self._pick("What goes back?", way_items(event), "rewind", "", lambda item: way_preview(event, item))
 
     def pick_session(self) -> None:
         """Let the person choose another session of the folder."""

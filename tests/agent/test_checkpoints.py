@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -252,3 +253,22 @@ def test_the_whole_repository_is_saved_from_a_folder_inside_it(work: Path) -> No
     inside.mkdir(parents=True)
     assert work_tree_of(inside, work.parent / "nobody") == work.resolve()
     assert work_tree_of(work.parent, work.parent / "nobody") == work.parent.resolve()
+
+
+NO_GIT = """
+import sys
+from pathlib import Path
+from pyagent.agent.checkpoints import CheckpointsUnavailableError, ShadowRepository
+try:
+    ShadowRepository(Path(sys.argv[1]) / "home", Path(sys.argv[1]) / "work", "s", user_home=Path("/nobody"))
+except CheckpointsUnavailableError as error:
+    print(error.message)
+"""
+
+
+def test_without_a_git_binary_one_sentence_says_so(work: Path) -> None:
+    environ = {"PATH": str(work), "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", NO_GIT, str(work.parent)], env=environ, check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "There is no git on this machine, so /rewind cannot bring files back.\n"
