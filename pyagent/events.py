@@ -120,6 +120,17 @@ class RetryScheduled:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamSilent:
+    """Nothing has come from the server for `silent_s` seconds; at `limit_s` the call is given up and made again.
+
+    A `silent_s` of 0 ends it: something came, or the wait is over.
+    """
+
+    silent_s: float
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted:
     tool_use_id: str
     name: str
@@ -395,6 +406,7 @@ Event: TypeAlias = (
     | StreamDiscarded
     | WireEvent
     | RetryScheduled
+    | StreamSilent
     | ToolStarted
     | ToolProgress
     | ToolFinished

@@ -22,6 +22,8 @@ class LaunchOptions:
     environ: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
     fallback_models: tuple[str, ...] = ()
+    effort: str = ""
+    """How much the model thinks; empty for what the session or the settings say."""
     permission_mode: PermissionMode | None = None
     """None means: as the settings have it."""
     is_continued: bool = False

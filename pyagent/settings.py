@@ -13,6 +13,9 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
 PERMISSION_MODES: tuple[str, ...] = get_args(PermissionMode)
 
+EFFORT_LEVELS = ("low", "medium", "high", "xhigh", "max", "off")
+"""How much a model may think; each model takes the nearest it has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gates:

@@ -29,6 +29,9 @@ from pyagent.log import (
 from pyagent.messages import JsonObject, Usage
 from pyagent.view import View
 
+MAIN_SOURCE = "conversation"
+"""What the calls are counted under whose responses are entries."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
@@ -90,6 +93,9 @@ class ConversationState:
         self.queued_prompts: dict[str, str] = {}
         self.tracking: JsonObject = {}
         self.totals: dict[str, ModelTotal] = {}
+        """By model."""
+        self.source_totals: dict[str, ModelTotal] = {}
+        """By what the calls were for: `MAIN_SOURCE`, or the query source of a call that is no entry."""
         self.compaction_failures: list[CompactionFailed] = []
         self._parents: dict[int, int] = {}
         self._by_seq: dict[int, Record] = {}
@@ -212,6 +218,8 @@ class ConversationState:
                 | CallCost(model=model, usage=usage, cost_usd=cost_usd)
             ):
                 self.totals[model] = self.totals.get(model, ModelTotal()).plus(usage, cost_usd)
+                source = record.payload.source if isinstance(record.payload, CallCost) else MAIN_SOURCE
+                self.source_totals[source] = self.source_totals.get(source, ModelTotal()).plus(usage, cost_usd)
             case CompactionFailed():
                 self.compaction_failures.append(record.payload)
             case _:

@@ -23,12 +23,14 @@ from pyagent.agent.gatekeeper import SessionGatekeeper
 from pyagent.agent.git_state import branch_of, git_summary
 from pyagent.agent.host import Host, NewSession, Opening, ResumedSession
 from pyagent.agent.journal import Journal
+from pyagent.agent.long_wait import asks_to_wait
 from pyagent.agent.memory_files import load_memory_files
 from pyagent.agent.memory_keeper import MemoryKeeper
 from pyagent.agent.model_access import ModelAccess, ModelDesk, ModelServer, profile_for
+from pyagent.agent.model_choice import ModelChoice, with_effort
 from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.pipeline_ports import NoHooks, NoNotes
-from pyagent.agent.reports import StatusFacts, cost_report, status_report
+from pyagent.agent.reports import StatusFacts, breaks_text, cost_report, status_report
 from pyagent.agent.restore_sources import DiskSources
 from pyagent.agent.rewind import RewindCommands
 from pyagent.agent.sampler import MainSampler, ProfileBook
@@ -82,19 +84,27 @@ class _Session:
 
 
 class RunLimits:
-    """How far one prompt may go: API rounds, and dollars for the whole session. None: no limit."""
+    """How far one prompt may go: API rounds, and dollars from now on. None: no limit.
+
+    What a resumed session cost before does not count: the budget is this run's.
+    """
 
     def __init__(self, state: ConversationState, max_rounds: int | None, max_budget_usd: float | None) -> None:
         self._state = state
         self._max_rounds = max_rounds
         self._max_budget_usd = max_budget_usd
+        self._spent_before_usd = state.cost_usd
 
     def stop_reason(self, api_rounds: int) -> str:
         if self._max_rounds is not None and api_rounds >= self._max_rounds:
             return "max_turns"
-        if self._max_budget_usd is not None and self._state.cost_usd >= self._max_budget_usd:
+        if self._max_budget_usd is not None and self._spent_usd >= self._max_budget_usd:
             return "budget"
         return ""
+
+    @property
+    def _spent_usd(self) -> float:
+        return self._state.cost_usd - self._spent_before_usd
 
 
 class Assembly:
@@ -187,14 +197,23 @@ class Assembly:
         self._problems = ()
         definitions = tool_definitions(tools)
         offered = with_server_tools(definitions, self.settings, is_first_party=access.is_first_party)
-        profile = _recorded_profile(state, access, offered) or profile_for(
-            access, self.settings, system=await self._system_prompt(cwd), tools=definitions
-        )
+        chosen_effort = options.effort or state.settings.get("effort", "")
+        profile = _recorded_profile(state, access, offered)
+        if profile is None:
+            settings = replace(self.settings, effort=chosen_effort or self.settings.effort)
+            system = await self._system_prompt(cwd)
+            profile = profile_for(access, settings, system=system, tools=definitions)
+        elif chosen_effort:
+            profile = with_effort(profile, access.info, chosen_effort)
         profile = self.desk.store.degraded(access.endpoint, profile)
         if not is_resumed:
             journal.commit(SessionStarted(SCHEMA_VERSION, session.session_id, str(cwd), __version__, branch))
             if options.name:
                 journal.commit(SettingChanged("title", options.name))
+        if options.effort and options.effort != state.settings.get("effort"):
+            journal.commit(SettingChanged("effort", options.effort))
+        if options.max_budget_usd is not None and access.info.price is None:
+            self.emit(Notice(f"The price of {access.info.id} is not known, so no budget can stop it.", "warning"))
         profiles = ProfileBook(journal, profile, access.info)
         parts = _Builder(self, session, journal, access, profiles, tools, engine).parts()
         conversation = Conversation(parts)
@@ -340,6 +359,19 @@ class _Builder:
         )
         self._gatekeeper = SessionGatekeeper(engine)
         self._ask: Asker = nobody
+        waits = shared.waits
+        if not self._options.is_headless:
+            waits = replace(waits, agree_to_wait=asks_to_wait(lambda: self._ask))
+        self._choice = ModelChoice(
+            shared.desk,
+            self._settings,
+            profiles=profiles,
+            access=lambda: self._access,
+            effort=journal.state.settings.get("effort") or self._settings.effort,
+        )
+        for problem in self._choice.problems():
+            self._emit(Notice(problem, "warning"))
+        reports_breaks = self._settings.compaction.gates.prompt_cache_break_detection
         self._sampler = MainSampler(
             access.client,
             journal=journal,
@@ -350,8 +382,10 @@ class _Builder:
             sends_wire_events=self._options.is_headless,
             store=shared.desk.store,
             base_url=access.endpoint,
-            reports_cache_breaks=self._settings.compaction.gates.prompt_cache_break_detection,
-            waits=shared.waits,
+            reports_cache_breaks=reports_breaks,
+            waits=waits,
+            fallbacks=self._choice.fallbacks,
+            sends_diagnostics=reports_breaks and access.is_first_party,
         )
         self._keeper = self._make_keeper()
         self._model_facts: asyncio.Task[None] | None = None
@@ -369,16 +403,12 @@ class _Builder:
         self._access = replace(access, info=info)
         current = self._profiles.current
         is_used = current.profile_id in self._journal.state.profiles
-        profile = current if is_used else self._profile(self._access, current)
+        profile = current if is_used else self._choice.profile(self._access, current)
         self._profiles.replace(profile, info)
         self._keeper.tell_gauge()
 
-    def _profile(self, access: ModelAccess, like: RequestProfile) -> RequestProfile:
-        """The profile for a model, with the system text and tools of another."""
-        profile = profile_for(access, self._settings, system=like.system, tools=like.tools)
-        return self._shared.desk.store.degraded(access.endpoint, profile)
-
     async def _prepare_prompt(self) -> None:
+        self._choice.new_prompt()
         await self._settle_model()
         await self._memory.before_prompt()
         await self._checkpoints.before_prompt()
@@ -530,6 +560,7 @@ class _Builder:
             emit=self._emit,
             set_mode=lambda mode: self._gatekeeper.set_mode(mode),  # type: ignore[arg-type]  # checked by the command
             set_model=self._set_model,
+            set_effort=self._choice.choose_effort,
             reports={"context": self._context_report, "cost": self._cost_report, "status": self._status_report},
             start_over=lambda: host.switch_to(NewSession()),
             resume=lambda wanted: host.switch_to(ResumedSession(wanted)),
@@ -537,8 +568,8 @@ class _Builder:
 
     def _set_model(self, name: str) -> str:
         access = self._shared.desk.access(name)
-        current = self._profiles.current
-        profile = self._profile(access, current)
+        self._profiles.back_to_main()
+        profile = self._choice.profile(access, self._profiles.current)
         self._access = access
         self._model_facts = None
         self._sampler.client = self._summarizer.client = access.client
@@ -559,12 +590,14 @@ class _Builder:
             tool_tokens=tools,
             branch=self._journal.state.branch,
             gates=self._settings.compaction.gates,
-            cache_text="cold" if expires_in_s is None else f"warm for another {expires_in_s / 60:.0f} min",
+            cache_text=("cold" if expires_in_s is None else f"warm for another {expires_in_s / 60:.0f} min")
+            + breaks_text(self._sampler.cache_breaks),
         )
         return context_report(facts, sizer, is_full=argument == "all")
 
     def _cost_report(self, argument: str) -> Report:
-        return cost_report(self._journal.state, (_now() - self._shared.started_at).total_seconds())
+        open_for_s = (_now() - self._shared.started_at).total_seconds()
+        return cost_report(self._journal.state, open_for_s, self._sampler.cache_breaks)
 
     def _status_report(self, argument: str) -> Report:
         state = self._journal.state
@@ -590,7 +623,10 @@ def _recorded_profile(
     for record in reversed(state.branch):
         if isinstance(record.payload, AssistantEntry) and record.payload.profile_id in state.profiles:
             profile = RequestProfile.from_json(state.profiles[record.payload.profile_id])
-            is_same = profile.model == access.info.id and profile.renderer_version == RENDERER_VERSION
+            if profile.model != access.info.id:
+                # A fallback stood in, or the model was switched for a while.
+                continue
+            is_same = profile.renderer_version == RENDERER_VERSION
             # Another set of tools (a flag, a new version) is another profile: calls must match what is there.
             names = [tool.get("name") for tool in profile.tools]
             return profile if is_same and names == [tool["name"] for tool in tools] else None

@@ -305,6 +305,7 @@ class _Merge:
         for path, value in (
             ("model", options.model),
             ("fallback_models", options.fallback_models),
+            ("effort", options.effort),
             ("permission_mode", options.permission_mode),
         ):
             if value:

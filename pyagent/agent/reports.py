@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyagent.agent.wire.cache_break import CacheBreak
 from pyagent.events import Report
 from pyagent.messages import JsonObject
-from pyagent.state import ConversationState
+from pyagent.state import MAIN_SOURCE, ConversationState, ModelTotal
+
+_SOURCE_WORDS = {"compact": "summaries", "session_memory": "session notes"}
 
 
-def cost_report(state: ConversationState, session_total_s: float) -> Report:
-    """The bill so far, by model. Prices are list prices; a model without one counts as unknown, not as free."""
+def cost_report(state: ConversationState, session_total_s: float, breaks: Sequence[CacheBreak] = ()) -> Report:
+    """The bill so far, by model and by what it was for, and what lost prompt caches have cost since the start.
+
+    Prices are list prices; a model without one counts as unknown, not as free.
+    """
     lines: list[str] = []
     data: JsonObject = {"models": {}}
     is_exact = True
@@ -34,10 +40,39 @@ def cost_report(state: ConversationState, session_total_s: float) -> Report:
         }
     if not lines:
         lines.append("Nothing was sent yet.")
+    data["sources"] = {
+        source: {"calls": total.calls, "cost_usd": None if total.has_unknown_price else total.cost_usd}
+        for source, total in state.source_totals.items()
+    }
+    if set(state.source_totals) - {MAIN_SOURCE}:
+        lines += ["", *(_source_line(source, total) for source, total in state.source_totals.items())]
+    data["cache_breaks"] = [
+        {"causes": list(found.causes), "tokens": found.lost_tokens, "extra_usd": found.extra_usd} for found in breaks
+    ]
+    if breaks:
+        lines += ["", "Prompt cache lost unexpectedly:", *(_break_line(found) for found in breaks)]
     total_text = f"${state.cost_usd:,.4f}" + ("" if is_exact else " and calls of unknown price")
     data |= {"total_usd": state.cost_usd, "is_exact": is_exact}
     head = [f"Total: {total_text}", f"Session open for {_duration(session_total_s)}", ""]
     return Report("Cost", "\n".join(head + lines), data)
+
+
+def _source_line(source: str, total: ModelTotal) -> str:
+    price = "price unknown" if total.has_unknown_price else f"${total.cost_usd:,.4f}"
+    return f"for the {_SOURCE_WORDS.get(source, source)}: {price} in {total.calls:,} calls"
+
+
+def _break_line(found: CacheBreak) -> str:
+    price = "price unknown" if found.extra_usd is None else f"${found.extra_usd:,.4f} more"
+    return f"  {found.lost_tokens:,} tokens sent anew, {price}: {'; '.join(found.causes)}"
+
+
+def breaks_text(breaks: Sequence[CacheBreak]) -> str:
+    """Words behind the cache's state for the unexpected losses so far; empty if there were none."""
+    if not breaks:
+        return ""
+    tokens = sum(found.lost_tokens for found in breaks)
+    return f"; lost unexpectedly {len(breaks)} times, {tokens:,} tokens sent anew (see /cost)"
 
 
 @dataclass(frozen=True, slots=True)

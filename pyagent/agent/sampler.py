@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from pyagent.agent.fallbacks import Fallbacks
 from pyagent.agent.journal import Journal
 from pyagent.agent.wire.cache_break import CacheBreak, CacheWatch
 from pyagent.agent.wire.capabilities import CapabilityStore
@@ -18,13 +19,13 @@ from pyagent.agent.wire.heal import Cure, LowerMaxTokens, SwitchOff, WriteRepair
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
-from pyagent.agent.wire.repair import MediaLimits, find_repair
+from pyagent.agent.wire.repair import MediaLimits, Repairer
 from pyagent.agent.wire.retry import CallEvent, CallWaits, call_model
 from pyagent.agent.wire.stream import Response
 from pyagent.agent.wire.validate import Validator
 from pyagent.events import EventSink, Notice, RequestStarted, StreamDiscarded, TextDelta
 from pyagent.log import AssistantEntry, CallCost, NoticeShown, ProfileRecorded
-from pyagent.messages import Usage
+from pyagent.messages import JsonObject, Usage
 
 _log = logging.getLogger(__name__)
 
@@ -36,10 +37,22 @@ class ProfileBook:
         self._journal = journal
         self.current = profile
         self.model = model
+        self._main: tuple[RequestProfile, ModelInfo] | None = None
 
     def replace(self, profile: RequestProfile, model: ModelInfo) -> None:
         """Another profile from the next request on: a model switch, a learned fact, a boundary."""
         self.current, self.model = profile, model
+
+    def stand_in(self, profile: RequestProfile, model: ModelInfo) -> None:
+        """Another model answers in place of the chosen one, until `back_to_main`."""
+        if self._main is None:
+            self._main = (self.current, self.model)
+        self.replace(profile, model)
+
+    def back_to_main(self) -> None:
+        """The chosen model answers again."""
+        if self._main is not None:
+            (self.current, self.model), self._main = self._main, None
 
     def recorded(self) -> RequestProfile:
         """The current profile; it stands in the log once this returns."""
@@ -74,7 +87,10 @@ class MainSampler:
         base_url: str,
         reports_cache_breaks: bool,
         waits: CallWaits,
+        fallbacks: Fallbacks | None = None,
+        sends_diagnostics: bool = False,
     ) -> None:
+        """`sends_diagnostics`: ask the server why the cache was missed, which only the first party answers."""
         self.client = client
         self._journal = journal
         self._profiles = profiles
@@ -86,6 +102,10 @@ class MainSampler:
         self._base_url = base_url
         self._reports_cache_breaks = reports_cache_breaks
         self._waits = waits
+        self._fallbacks = fallbacks or Fallbacks()
+        self._sends_diagnostics = sends_diagnostics
+        self._last_message_id: str | None = None
+        self._repairer = Repairer()
         self._call: _Call | None = None
         self._seen: list[str] = []
         self._validator = Validator()
@@ -98,21 +118,33 @@ class MainSampler:
         max_tokens: int | None = None
         while True:
             self._repair_view()
-            profile = self._profiles.recorded()
-            view = self._journal.state.view
-            plan = RequestPlan.of(profile, self._renderer.render(view, profile))
-            plan = replace(plan, max_tokens=max_tokens)
             try:
-                return await self._post(plan)
+                return await self._post(self._plan(max_tokens))
             except ApiFailure as failure:
-                cure = find_cure(failure, view, plan.rendered, profile, cured)
+                # A fallback may have been asked last.
+                assert self._call is not None
+                plan = self._call.plan
+                cure = find_cure(
+                    failure, self._journal.state.view, plan.rendered, plan.profile, cured, extra=plan.extra_fields
+                )
                 if cure is None:
                     raise
                 _log.warning("cured %s: %s", cure.cause, failure.facts.server_text)
                 cured.add(cure.cause)
                 max_tokens = self._apply(cure) or max_tokens
 
-    async def _post(self, plan: RequestPlan) -> Response:
+    def _plan(self, max_tokens: int | None = None) -> RequestPlan:
+        profile = self._profiles.recorded()
+        plan = RequestPlan.of(profile, self._renderer.render(self._journal.state.view, profile))
+        return replace(plan, max_tokens=max_tokens, extra_fields=self._diagnostics(profile))
+
+    def _diagnostics(self, profile: RequestProfile) -> JsonObject:
+        if not self._sends_diagnostics or not self._store.is_on(self._base_url, profile.model, "diagnostics"):
+            return {}
+        return {"diagnostics": {"previous_message_id": self._last_message_id}}
+
+    def _begin(self, plan: RequestPlan) -> ModelRequest:
+        """The request for a plan, which is the one under way from here on."""
         profile = plan.profile
         fault = self._validator.fault(plan.rendered, plan.marks)
         if fault is not None:
@@ -127,33 +159,57 @@ class MainSampler:
             is_announced=epoch != self._last_epoch or profile.profile_id != self._last_profile_id,
         )
         self._last_epoch, self._last_profile_id = epoch, profile.profile_id
+        return ModelRequest(
+            plan.body(),
+            profile.model,
+            plan.betas,
+            self._source,
+            first_byte_timeout_s=self._waits.first_byte_timeout_s,
+            idle_timeout_s=self._waits.idle_timeout_s,
+            silence_shown_after_s=self._waits.silence_shown_after_s,
+        )
+
+    async def _post(self, plan: RequestPlan) -> Response:
         response = await call_model(
             self.client,
-            ModelRequest(
-                plan.body(),
-                profile.model,
-                profile.all_betas,
-                self._source,
-                first_byte_timeout_s=self._waits.first_byte_timeout_s,
-                idle_timeout_s=self._waits.idle_timeout_s,
-            ),
+            self._begin(plan),
             emit=self._watch,
             policy=self._waits.policy,
             sleep=self._waits.sleep,
+            next_request=self._fall_back,
+            agree_to_wait=self._waits.agree_to_wait,
             on_failure=self._bill_failure,
             sends_wire_events=self._sends_wire_events,
             is_id_taken=lambda use_id: self._journal.state.view.tool_use(use_id) is not None,
         )
-        self._watch_state, found = self._watch_state.answered(response.usage, self._profiles.model)
+        self._last_message_id = response.message_id or None
+        if response.input_transformations:
+            _log.warning("the server left thinking out: %s", response.input_transformations)
+        self._watch_state, found = self._watch_state.answered(
+            response.usage, self._profiles.model, response.diagnostics
+        )
         if found is not None and self._reports_cache_breaks:
             self._journal.commit(NoticeShown(_break_text(found), "warning"))
             self.cache_breaks.append(found)
         return response
 
+    def _fall_back(self, failure: ApiFailure) -> ModelRequest | None:
+        """The request to the next model that may stand in, from which on it answers until the next prompt."""
+        model = self._profiles.model
+        # Rendered text counts in tokens of the local encoding.
+        prompt_tokens = self._call.plan.rendered.raw_tokens * model.token_factor if self._call is not None else 0
+        stand_in = self._fallbacks.next(model.id, int(prompt_tokens))
+        if stand_in is None:
+            return None
+        self._profiles.stand_in(*stand_in)
+        reason = failure.message.rstrip(".")
+        self._journal.commit(NoticeShown(f"{reason}: {stand_in[1].id} answers until your next prompt.", "warning"))
+        return self._begin(self._plan())
+
     def _repair_view(self) -> None:
         """Write what must be put right before the view can be sent; no tool runs now."""
         limits = MediaLimits.for_window(self._profiles.model.window_tokens)
-        repair = find_repair(self._journal.state.view, limits)
+        repair = self._repairer.find(self._journal.state.view, limits)
         if repair is not None:
             _log.warning("repaired the view: %s", repair.reason)
             self._journal.commit(repair)

@@ -13,7 +13,7 @@ from pyagent.compaction.outcome import Declined
 from pyagent.errors import UsageError
 from pyagent.events import EventSink, Notice, Report, SettingMoved
 from pyagent.log import Boundary, SettingChanged
-from pyagent.settings import PERMISSION_MODES
+from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES
 
 _UPTO = re.compile(r"upto\s+(\d+)")
 
@@ -29,6 +29,7 @@ class SessionCommands:
         emit: EventSink,
         set_mode: Callable[[str], None],
         set_model: Callable[[str], str],
+        set_effort: Callable[[str], str],
         reports: Mapping[str, Callable[[str], Report]],
         start_over: Callable[[], None],
         resume: Callable[[str], None],
@@ -38,6 +39,7 @@ class SessionCommands:
         self._emit = emit
         self._set_mode = set_mode
         self._set_model = set_model
+        self._set_effort = set_effort
         self._reports = reports
         self._start_over = start_over
         self._resume = resume
@@ -48,6 +50,7 @@ class SessionCommands:
             "compactions": self.compactions,
             "mode": self.mode,
             "model": self.model,
+            "effort": self.effort,
             "rename": self.rename,
             "clear": lambda argument: self._start_over(),
             "resume": self.resume,
@@ -131,6 +134,13 @@ class SessionCommands:
         self.changed("model", self._set_model(argument.strip()))
         self._keeper.tell_gauge()
         self._keeper.tell_cost()
+
+    def effort(self, argument: str) -> None:
+        """Set how much the model thinks, from the next prompt on."""
+        if not argument.strip():
+            now = self._journal.state.settings.get("effort") or "the model's own default"
+            raise UsageError(f"The effort is {now}.", hint=f"Set it with /effort and {', '.join(EFFORT_LEVELS)}.")
+        self.changed("effort", self._set_effort(argument))
 
     def rename(self, argument: str) -> None:
         """Give the session a title."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn, TextIO, get_args
 from pyagent import __version__
 from pyagent.errors import PyagentError, UsageError
 from pyagent.launch import AgentHandle, AgentStarter, LaunchOptions
-from pyagent.settings import PERMISSION_MODES, PermissionMode
+from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES, PermissionMode
 
 if TYPE_CHECKING:
     from pyagent.events import EventSink
@@ -162,6 +162,7 @@ def build_parser() -> argparse.ArgumentParser:
     model = parser.add_argument_group("model and prompt")
     model.add_argument("--model", default="", metavar="MODEL", help="model to use; 'offline' needs no key")
     model.add_argument("--fallback-model", default="", metavar="A,B", help="models to try when it is overloaded")
+    model.add_argument("--effort", default="", metavar="LEVEL", help=f"how much it thinks: {', '.join(EFFORT_LEVELS)}")
     model.add_argument("--system-prompt", metavar="TEXT", help="replace the system prompt")
     model.add_argument("--system-prompt-file", metavar="FILE", help="replace the system prompt by a file's text")
     model.add_argument("--append-system-prompt", metavar="TEXT", help="add to the system prompt")
@@ -290,6 +291,7 @@ def _launch_options(args: argparse.Namespace, environ: Mapping[str, str], *, is_
         environ=dict(environ),
         model=args.model,
         fallback_models=_listed([args.fallback_model]),
+        effort=_effort(args.effort),
         permission_mode=_permission_mode(args),
         is_continued=args.is_continued,
         resume=args.resume or "",
@@ -335,6 +337,12 @@ def _setting_sources(text: str | None) -> tuple[str, ...]:
         if source not in known:
             raise UsageError(f"Unknown settings source {source!r}.", hint="Use user, project, local.")
     return sources
+
+
+def _effort(level: str) -> str:
+    if level not in ("", *EFFORT_LEVELS):
+        raise UsageError(f"There is no effort {level!r}.", hint=f"Use {', '.join(EFFORT_LEVELS)}.")
+    return level
 
 
 def _listed(texts: Sequence[str]) -> tuple[str, ...]:

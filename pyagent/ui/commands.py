@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
+from pyagent.settings import EFFORT_LEVELS
+
 Handler: TypeAlias = Literal["agent", "screen"]
 """`agent`: travels as `RunCommand`. `screen`: the front end does it itself."""
 
@@ -39,6 +41,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("clear", "start a new session; this one stays resumable", aliases=("reset", "new")),
     SlashCommand("cost", "what the session cost so far", aliases=("usage", "stats")),
     SlashCommand("model", "choose the model", argument="[name]"),
+    SlashCommand("effort", f"how much the model thinks: {', '.join(EFFORT_LEVELS)}", argument="<level>"),
     SlashCommand("mode", "choose the permission mode", argument="[name]"),
     SlashCommand("resume", "go on with another session", aliases=("continue",), argument="[id or text]"),
     SlashCommand(

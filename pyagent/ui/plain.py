@@ -41,6 +41,7 @@ from pyagent.events import (
     SessionOpened,
     SettingMoved,
     Shutdown,
+    StreamSilent,
     SubmitPrompt,
     TurnFailed,
     TurnFinished,
@@ -335,6 +336,8 @@ class PlainSession:
                 self._printer.line("Not allowed.")
             case RetryScheduled():
                 self._printer.line(f"warning: {self._status.activity()}")
+            case StreamSilent(silent_s=silent_s) if silent_s:
+                self._printer.line(f"warning: {self._status.activity()}. Ctrl+C stops the turn.")
             case CompactionStarted():
                 self._printer.line("Compacting the conversation.")
             case SettingMoved(name=name, value=value):

@@ -33,6 +33,7 @@ from pyagent.events import (
     RunCommand,
     SessionOpened,
     Shutdown,
+    StreamSilent,
     SubmitPrompt,
     TakeBackQueued,
     TurnFailed,
@@ -94,6 +95,7 @@ class SessionView:
         self._is_ticking = False
         self._busy_since_s = 0.0
         self._retry_due_s = 0.0
+        self._silent_since_s = 0.0
         self._early_prompts: list[str] = []
         self._questions: deque[Asked] = deque()
         self._asked: tuple[str, ApprovalScreen | QuestionScreen | None] | None = None
@@ -183,6 +185,8 @@ class SessionView:
                 self._offer_rewind(event)
             case RetryScheduled(delay_s=delay_s):
                 self._retry_due_s = self._clock() + delay_s
+            case StreamSilent(silent_s=silent_s):
+                self._silent_since_s = self._clock() - silent_s
             case TurnFailed(message=message, hint=hint) if not self._was_open:
                 self._app.failure = f"{message} {hint}".rstrip()
             case ConversationClosed() if not self._was_open and not self._app.is_leaving:
@@ -220,7 +224,9 @@ class SessionView:
     def tick(self) -> None:
         """Move the spinner and the countdown. Nothing but one row is painted."""
         now_s = self._clock()
-        activity = self.status.activity(self._retry_due_s - now_s) if self.status.is_busy else ""
+        activity = ""
+        if self.status.is_busy:
+            activity = self.status.activity(self._retry_due_s - now_s, now_s - self._silent_since_s)
         elapsed_s = max(0.0, now_s - self._busy_since_s)
         self._busy.show(activity, elapsed_s=elapsed_s, streamed_tokens=self.status.streamed_tokens)
 

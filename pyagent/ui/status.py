@@ -25,6 +25,7 @@ from pyagent.events import (
     SessionOpened,
     SettingMoved,
     StreamDiscarded,
+    StreamSilent,
     TextDelta,
     ThinkingDelta,
     ToolFinished,
@@ -79,6 +80,8 @@ class SessionStatus:
     summary_tokens: int = 0
     """Tokens of the summary so far, while compacting."""
     retry: RetryScheduled | None = None
+    silence: StreamSilent | None = None
+    """Set while the server has said nothing for a while."""
     running_tools: tuple[tuple[str, str], ...] = ()
     """(tool_use id, name) of tools at work."""
     gauge: GaugeFacts | None = None
@@ -95,14 +98,25 @@ class SessionStatus:
         """Estimate of the tokens the model wrote in this turn."""
         return round(self.streamed_chars / CHARS_PER_TOKEN)
 
-    def activity(self, retry_left_s: float | None = None) -> str:
-        """The busy line's words: `Running Bash`, `Retrying in 4 s (overloaded, attempt 2 of 10)`."""
+    def activity(self, retry_left_s: float | None = None, silent_s: float | None = None) -> str:
+        """The busy line's words: `Running Bash`, `Retrying in 4 s (overloaded, attempt 2 of 10)`.
+
+        The front end counts on by its own clock: `retry_left_s` until the next attempt, `silent_s` since the server
+        last said something.
+        """
         if self.phase is Phase.RETRYING and self.retry is not None:
             left_s = self.retry.delay_s if retry_left_s is None else max(0.0, retry_left_s)
             return (
-                f"Retrying in {left_s:.0f} s · {self.retry.reason} · "
+                f"Retrying in {_wait_text(left_s)} · {self.retry.reason} · "
                 f"attempt {self.retry.attempt} of {self.retry.max_attempts}"
             )
+        words = self._phase_words()
+        if self.silence is None:
+            return words
+        silent_s = self.silence.silent_s if silent_s is None else max(silent_s, self.silence.silent_s)
+        return f"{words} · silent for {_wait_text(silent_s)}, given up at {_wait_text(self.silence.limit_s)}"
+
+    def _phase_words(self) -> str:
         if self.phase is Phase.COMPACTING and self.summary_tokens:
             return f"Compacting · summary {self.summary_tokens:,} tokens".replace(",", " ")
         if self.phase is Phase.IDLE and self.is_busy:
@@ -121,6 +135,10 @@ class SessionStatus:
             gauge=gauge_model(self.gauge) if self.gauge else None,
             queued_count=len(self.queued),
         )
+
+
+def _wait_text(wait_s: float) -> str:
+    return f"{wait_s:.0f} s" if wait_s < 120 else f"{wait_s // 60:.0f} min {wait_s % 60:.0f} s"
 
 
 def gauge_model(facts: GaugeFacts) -> GaugeModel:
@@ -190,6 +208,8 @@ def _within_turn(status: SessionStatus, event: Event) -> SessionStatus:
             return replace(status, retry=None, phase=Phase.REQUESTING, detail="")
         case RetryScheduled():
             return replace(status, retry=event, phase=Phase.RETRYING)
+        case StreamSilent(silent_s=silent_s):
+            return replace(status, silence=event if silent_s else None)
         case StreamDiscarded():
             return replace(status, phase=Phase.REQUESTING, detail="")
         case ThinkingDelta(text=text):
@@ -215,7 +235,7 @@ def _within_turn(status: SessionStatus, event: Event) -> SessionStatus:
 
 
 def _idle(status: SessionStatus) -> SessionStatus:
-    return replace(status, phase=Phase.IDLE, detail="", retry=None, running_tools=(), summary_tokens=0)
+    return replace(status, phase=Phase.IDLE, detail="", retry=None, silence=None, running_tools=(), summary_tokens=0)
 
 
 def _writing(status: SessionStatus, phase: Phase, chars: int) -> SessionStatus:

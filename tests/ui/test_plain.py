@@ -20,12 +20,14 @@ from pyagent.events import (
     RequestStarted,
     RetryScheduled,
     RunCommand,
+    StreamSilent,
     SubmitPrompt,
     TextDelta,
     ToolFinished,
     ToolStarted,
     TurnFailed,
     TurnFinished,
+    TurnStarted,
 )
 from pyagent.log import Boundary
 from pyagent.ui.cli import FrontEnd, Invocation
@@ -188,6 +190,19 @@ def test_failures_and_retries_are_labelled(tmp_path: Path) -> None:
     assert code == 1
     assert "warning: Retrying in 4 s · overloaded · attempt 1 of 10\n" in out
     assert "error: No key. Set one.\n" in out
+
+
+def test_a_silent_server_is_told_of_once_with_the_way_out(tmp_path: Path) -> None:
+    def answers(command: Command) -> Sequence[Event]:
+        silence = [StreamSilent(10.0, 180.0), StreamSilent(0.0, 180.0)]
+        return (
+            [TurnStarted("p"), *silence, TurnFinished("end_turn", 1, 1.0)] if isinstance(command, SubmitPrompt) else []
+        )
+
+    _, out, _ = run(tmp_path, ["go"], answers)
+    line = "warning: Waiting for the model · silent for 10 s, given up at 3 min 0 s. Ctrl+C stops the turn.\n"
+    assert out.count(line) == 1
+    assert out.count("silent for") == 1
 
 
 def test_control_characters_of_outside_text_do_not_reach_the_terminal(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ tokens read from the cache are compared with what that request had left there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyagent.agent.wire.catalogue import ModelInfo
 from pyagent.agent.wire.cost import WRITE_1H_FACTOR, WRITE_5M_FACTOR, price_of
@@ -19,6 +21,14 @@ LOST_SHARE = 0.05
 LOST_TOKENS = 2_000
 """A break is a read that fell short by more than both: less is rounding and the server's own framing."""
 TOKENS_PER_PRICE = 1_000_000
+
+_SERVER_CAUSES: Mapping[str, str] = {
+    "model_changed": "the server saw another model",
+    "system_changed": "the server saw another system text",
+    "tools_changed": "the server saw other tools",
+    "messages_changed": "the server saw other messages",
+}
+"""What the server's own diagnosis says; its other answers mean that it cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +97,24 @@ class CacheWatch:
             ttl_s=profile.cache_ttl_s,
         )
 
-    def answered(self, usage: Usage, info: ModelInfo) -> tuple[CacheWatch, CacheBreak | None]:
-        """The watch after the response, and the break it shows, if any."""
+    def answered(
+        self, usage: Usage, info: ModelInfo, diagnostics: Mapping[str, Any] | None = None
+    ) -> tuple[CacheWatch, CacheBreak | None]:
+        """The watch after the response, and the break it shows, if any. `diagnostics` is the server's own word."""
         read = usage.cache_read_input_tokens
         lost = self.expected_tokens - read
         found = None
         if lost > LOST_TOKENS and lost > LOST_SHARE * self.expected_tokens:
-            causes = self.causes or ("the server no longer held it",)
+            causes = (*self.causes, *_server_causes(diagnostics)) or ("the server no longer held it",)
             found = CacheBreak(causes, self.expected_tokens, read, _extra_usd(lost, usage, info, self.ttl_s))
         cached = read + usage.cache_creation_input_tokens
         return replace(self, cached_tokens=cached, expected_tokens=0, causes=()), found
+
+
+def _server_causes(diagnostics: Mapping[str, Any] | None) -> tuple[str, ...]:
+    reason = diagnostics.get("cache_miss_reason") if diagnostics else None
+    cause = _SERVER_CAUSES.get(str(reason.get("type"))) if isinstance(reason, Mapping) else None
+    return (cause,) if cause else ()
 
 
 def _prints(profile: RequestProfile, rendered: RenderedConversation) -> _Prints:

@@ -27,6 +27,7 @@ from pyagent.agent.wire.failures import (
     readable_text,
 )
 from pyagent.agent.wire.overflow import MAX_BODY_BYTES
+from pyagent.agent.wire.silence import SILENCE_SHOWN_AFTER_S, SilenceSink, told_of_silence
 from pyagent.messages import JsonObject
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ class ModelRequest:
     """The query source, for events and the bill."""
     first_byte_timeout_s: float | None = None
     idle_timeout_s: float | None = None
+    on_silence: SilenceSink | None = field(default=None, repr=False, compare=False)
+    silence_shown_after_s: float = SILENCE_SHOWN_AFTER_S
 
     def with_body(self, body: bytes) -> ModelRequest:
         return replace(self, body=body)
@@ -165,14 +168,15 @@ class AnthropicClient:
         first_s = request.first_byte_timeout_s or (LOCAL_FIRST_BYTE_TIMEOUT_S if is_local else FIRST_BYTE_TIMEOUT_S)
         idle_s = request.idle_timeout_s or (LOCAL_IDLE_TIMEOUT_S if is_local else IDLE_TIMEOUT_S)
         try:
-            async with asyncio.timeout(first_s):
-                response = await _post_stream(sdk, request)
+            with told_of_silence(request.on_silence, after_s=request.silence_shown_after_s, limit_s=first_s):
+                async with asyncio.timeout(first_s):
+                    response = await _post_stream(sdk, request)
         except TimeoutError as error:
             raise connection_failure(f"no answer within {first_s:.0f} s") from error
         except Exception as error:
             raise self._failure_of(error) from None
         try:
-            async for event in _events(response, idle_s):
+            async for event in _events(response, idle_s, request):
                 yield event
         finally:
             await response.aclose()
@@ -318,7 +322,7 @@ async def _post_stream(sdk: AsyncAnthropic, request: ModelRequest) -> HttpRespon
     return stream.response
 
 
-async def _events(response: HttpResponse, idle_s: float) -> AsyncIterator[JsonObject]:
+async def _events(response: HttpResponse, idle_s: float, request: ModelRequest) -> AsyncIterator[JsonObject]:
     """The stream's events as objects; data that is no JSON ends it."""
     from anthropic import AsyncStream
 
@@ -330,8 +334,9 @@ async def _events(response: HttpResponse, idle_s: float) -> AsyncIterator[JsonOb
     events = AsyncStream.raw_events(response)
     while True:
         try:
-            async with asyncio.timeout(idle_s):
-                sse = await anext(events, None)
+            with told_of_silence(request.on_silence, after_s=request.silence_shown_after_s, limit_s=idle_s):
+                async with asyncio.timeout(idle_s):
+                    sse = await anext(events, None)
         except TimeoutError as error:
             raise _broken(f"no data for {idle_s:.0f} s") from error
         except Exception as error:

@@ -77,10 +77,10 @@ _REFUSED_FIELD = re.compile(
 )
 _FEATURE_NAMES: tuple[tuple[re.Pattern[str], Feature], ...] = (
     (re.compile(r"block_binding|thinking-binding", re.I), "block_binding"),
+    (re.compile(r"diagnostics|cache-diagnosis", re.I), "diagnostics"),
     (re.compile(r"anthropic-beta|beta header|unexpected value\(s\)", re.I), "betas"),
     (re.compile(r"context_management|clear_tool_uses|clear_thinking", re.I), "context_management"),
     (re.compile(r"compaction", re.I), "compaction"),
-    (re.compile(r"diagnostics", re.I), "diagnostics"),
     (re.compile(r"output_config|effort", re.I), "output_config"),
     (re.compile(r"cache_control[^\n]{0,20}ttl|ttl", re.I), "cache_1h"),
     (re.compile(r"cache_control", re.I), "cache_control"),
@@ -108,13 +108,22 @@ def find_cure(
     rendered: RenderedConversation,
     profile: RequestProfile,
     tried: Collection[str] = (),
+    *,
+    extra: Collection[str] = (),
 ) -> Cure | None:
-    """What may make the refused request pass, or None. `tried` are the causes already cured once in this turn."""
-    cure = _cure(failure, view, rendered, profile)
+    """What may make the refused request pass, or None. `tried` are the causes already cured once in this turn,
+    `extra` the names of fields the request carried beside its profile's."""
+    cure = _cure(failure, view, rendered, profile, extra)
     return None if cure is None or cure.cause in tried else cure
 
 
-def _cure(failure: ApiFailure, view: View, rendered: RenderedConversation, profile: RequestProfile) -> Cure | None:
+def _cure(
+    failure: ApiFailure,
+    view: View,
+    rendered: RenderedConversation,
+    profile: RequestProfile,
+    extra: Collection[str],
+) -> Cure | None:
     text = failure.facts.server_text
     if isinstance(failure, OverflowFailure):
         return _smaller_output(failure, profile)
@@ -130,7 +139,7 @@ def _cure(failure: ApiFailure, view: View, rendered: RenderedConversation, profi
     if cap:
         limit = int(cap[cap.lastindex or 1])
         return LowerMaxTokens(limit, "max_tokens", is_model_limit=True) if 0 < limit < profile.max_tokens else None
-    return _without_feature(text, profile)
+    return _without_feature(text, profile, extra)
 
 
 def _repair(repair: Repair | None, cause: str) -> WriteRepair | None:
@@ -168,11 +177,11 @@ def _without_media(failure: MediaFailure, view: View, rendered: RenderedConversa
     return _repair(media_repair(view, places, "the server refused it"), cause)
 
 
-def _without_feature(text: str, profile: RequestProfile) -> SwitchOff | None:
+def _without_feature(text: str, profile: RequestProfile, extra: Collection[str]) -> SwitchOff | None:
     if not _REFUSED_FIELD.search(text):
         return None
     for pattern, feature in _FEATURE_NAMES:
-        if pattern.search(text) and _uses(profile, feature):
+        if pattern.search(text) and (feature in extra or _uses(profile, feature)):
             notice = f"This server does not take {_FEATURE_WORDS[feature]}; going on without."
             return SwitchOff(feature, f"feature {feature}", notice)
     return None

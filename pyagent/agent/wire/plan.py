@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pyagent.agent.wire.marks import place_marks
-from pyagent.agent.wire.profile import COMPACTION_BETA, RequestProfile
+from pyagent.agent.wire.profile import COMPACTION_BETA, DIAGNOSTICS_BETA, RequestProfile
 from pyagent.agent.wire.render import Marks, RenderedConversation, request_body
 from pyagent.messages import JsonObject
 
@@ -37,7 +37,9 @@ class RequestPlan:
     def betas(self) -> tuple[str, ...]:
         """The values of `anthropic-beta` for this request: the profile's, and what its fields and blocks need."""
         needs_compaction = self.rendered.starts_with_summary or "compaction" in self.extra_fields
-        needed = (COMPACTION_BETA,) if needs_compaction else ()
+        needed = [COMPACTION_BETA] if needs_compaction else []
+        if "diagnostics" in self.extra_fields:
+            needed.append(DIAGNOSTICS_BETA)
         return tuple(dict.fromkeys((*self.profile.all_betas, *needed)))
 
     def body(self, *, stream: bool = True) -> bytes:

@@ -19,6 +19,9 @@ BINDING_BETA = "thinking-binding-controls-2026-08-01"
 COMPACTION_BETA = "compact-2026-09-04"
 """Wanted by a request for the server's summary and by every later one that carries it."""
 
+DIAGNOSTICS_BETA = "cache-diagnosis-2026-04-07"
+"""Wanted by a request that asks why the prompt cache was missed."""
+
 CacheTtl: TypeAlias = Literal["5m", "1h", "off"]
 
 _BINDING_THINKING = ("adaptive", "between_tools")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Literal, TypeAlias
 
+from pyagent.agent.wire.catalogue import MIN_BUDGET_TOKENS
 from pyagent.agent.wire.encode import digest, to_bytes
 from pyagent.agent.wire.normalise import (
     CONTINUE_TEXT,
@@ -363,11 +364,12 @@ def request_body(
     """
     mark = _mark_bytes(marks.ttl)
     tail = [to_bytes(block) for block in extra_tail]
+    output_tokens = profile.max_tokens if max_tokens is None else max_tokens
     body = [b'{"model":', to_bytes(profile.model)]
-    body += [b',"max_tokens":', str(profile.max_tokens if max_tokens is None else max_tokens).encode()]
+    body += [b',"max_tokens":', str(output_tokens).encode()]
     if stream:
         body.append(b',"stream":true')
-    for name, value in _settings(profile, rendered, has_tail=bool(tail), extra=extra_fields).items():
+    for name, value in _settings(profile, rendered, output_tokens=output_tokens, extra=extra_fields).items():
         body += [b",", to_bytes(name), b":", to_bytes(value)]
     is_system_marked = marks.is_prefix_marked and bool(profile.system_bytes)
     if profile.tools:
@@ -423,10 +425,12 @@ def _message_data(rendered: RenderedConversation, marks: Marks, mark: bytes, tai
 
 
 def _settings(
-    profile: RequestProfile, rendered: RenderedConversation, *, has_tail: bool, extra: Mapping[str, object] | None
+    profile: RequestProfile, rendered: RenderedConversation, *, output_tokens: int, extra: Mapping[str, object] | None
 ) -> JsonObject:
     settings: JsonObject = {}
     thinking = sent_thinking(profile, rendered)
+    if thinking is not None and thinking.get("type") == "enabled":
+        thinking = _fitting_budget(thinking, output_tokens)
     if thinking is not None:
         settings["thinking"] = thinking
     if profile.output_config:
@@ -444,6 +448,15 @@ def sent_thinking(profile: RequestProfile, rendered: RenderedConversation) -> Js
     if thinking is not None and thinking.get("type") == "enabled" and _is_loop_without_thinking(rendered):
         return None
     return thinking
+
+
+def _fitting_budget(thinking: JsonObject, output_tokens: int) -> JsonObject | None:
+    """Manual thinking whose budget is below the output limit, as the server wants it; None where none fits."""
+    budget = int(thinking.get("budget_tokens") or 0)
+    if budget < output_tokens:
+        return thinking
+    half = output_tokens // 2
+    return thinking | {"budget_tokens": half} if half >= MIN_BUDGET_TOKENS else None
 
 
 def _is_loop_without_thinking(rendered: RenderedConversation) -> bool:

@@ -9,16 +9,17 @@ import asyncio
 import contextlib
 import random as random_module
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from pyagent.agent.wire.client import ModelClient, ModelRequest
 from pyagent.agent.wire.failures import ApiFailure, BrokenStreamFailure, UnavailableFailure
+from pyagent.agent.wire.silence import SILENCE_SHOWN_AFTER_S
 from pyagent.agent.wire.stream import Response, StreamEvent, accumulate
-from pyagent.events import RequestStarted, RetryScheduled, StreamDiscarded
+from pyagent.events import RequestStarted, RetryScheduled, StreamDiscarded, StreamSilent
 from pyagent.settings import Settings
 
-CallEvent: TypeAlias = StreamEvent | RequestStarted | RetryScheduled | StreamDiscarded
+CallEvent: TypeAlias = StreamEvent | RequestStarted | RetryScheduled | StreamDiscarded | StreamSilent
 CallSink: TypeAlias = Callable[[CallEvent], None]
 
 FIRST_DELAY_S = 0.5
@@ -36,6 +37,19 @@ class RetryPolicy:
     """The longest wait a server may ask for without a person being asked first."""
 
 
+class LongWaitFailure(UnavailableFailure):
+    """The server asks for a wait so long that a person must decide; `retry_after_s` says how long."""
+
+    @property
+    def wait_text(self) -> str:
+        return _duration(self.retry_after_s or 0.0)
+
+
+async def never(failure: LongWaitFailure) -> bool:
+    """Nobody is there who could agree to a long wait."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class CallWaits:
     """How long calls wait: for the server, and between attempts. Timeouts of None are the server kind's defaults."""
@@ -44,6 +58,9 @@ class CallWaits:
     first_byte_timeout_s: float | None = None
     idle_timeout_s: float | None = None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    silence_shown_after_s: float = SILENCE_SHOWN_AFTER_S
+    agree_to_wait: Callable[[LongWaitFailure], Awaitable[bool]] = never
+    """Asks whoever can decide whether to wait as long as the server wants."""
 
     @classmethod
     def of(cls, settings: Settings, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> CallWaits:
@@ -56,10 +73,6 @@ def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1_000
 
 
-class LongWaitFailure(UnavailableFailure):
-    """The server asks for a wait so long that a person must decide; `retry_after_s` says how long."""
-
-
 async def call_model(
     client: ModelClient,
     request: ModelRequest,
@@ -69,6 +82,7 @@ async def call_model(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     random: Callable[[], float] = random_module.random,
     next_request: Callable[[ApiFailure], ModelRequest | None] = lambda failure: None,
+    agree_to_wait: Callable[[LongWaitFailure], Awaitable[bool]] = never,
     on_failure: Callable[[ApiFailure], None] = lambda failure: None,
     sends_wire_events: bool = False,
     is_id_taken: Callable[[str], bool] = lambda tool_id: False,
@@ -77,10 +91,11 @@ async def call_model(
     """The response to a request, after as many attempts as the policy allows.
 
     `next_request` is asked for a request to a fallback model when this one stays overloaded or out of reach.
-    `on_failure` sees every failed attempt (what a broken stream has used is billed).
+    `agree_to_wait` is asked when the server names a wait beyond the policy's cap. `on_failure` sees every failed
+    attempt (what a broken stream has used is billed).
 
     Raises:
-        LongWaitFailure: the server names a wait beyond the policy's cap.
+        LongWaitFailure: nobody agreed to a wait beyond the policy's cap.
         ApiFailure: the call cannot succeed, or did not within the attempts.
     """
     attempt = overloads = 0
@@ -98,10 +113,16 @@ async def call_model(
                 if fallback is not None:
                     request, attempt, overloads = fallback, 0, 0
                     continue
-            if is_last:
+            if is_long and failure.is_retryable:
+                long_wait = _long_wait(failure)
+                if not await agree_to_wait(long_wait):
+                    raise long_wait from failure
+                # Whoever waits that long means to go on: the attempts begin anew.
+                attempt = overloads = 0
+            elif is_last:
                 raise
-            delay_s = _delay_s(failure, attempt, policy, random)
-            emit(RetryScheduled(attempt, policy.max_attempts, delay_s, failure.message, failure.status))
+            delay_s = _delay_s(failure, attempt, random)
+            emit(RetryScheduled(max(attempt, 1), policy.max_attempts, delay_s, failure.message, failure.status))
         await sleep(delay_s)
 
 
@@ -114,6 +135,7 @@ async def _attempt(
     is_id_taken: Callable[[str], bool],
     infers_stop_reason: bool,
 ) -> Response:
+    """One attempt; while the server is silent, events tell for how long."""
     emit(RequestStarted(request.source, attempt))
     has_shown = False
 
@@ -122,7 +144,10 @@ async def _attempt(
         has_shown = True
         emit(event)
 
-    events = client.stream(request)
+    def tell_silence(silent_s: float, limit_s: float) -> None:
+        emit(StreamSilent(silent_s, limit_s))
+
+    events = client.stream(replace(request, on_silence=tell_silence))
     try:
         return await accumulate(
             events,
@@ -146,17 +171,19 @@ def _is_overload(failure: ApiFailure) -> bool:
     return failure.status == 529 or failure.error_type == "overloaded_error"
 
 
-def _delay_s(failure: ApiFailure, attempt: int, policy: RetryPolicy, random: Callable[[], float]) -> float:
+def _delay_s(failure: ApiFailure, attempt: int, random: Callable[[], float]) -> float:
     if failure.retry_after_s is not None:
-        if failure.retry_after_s > policy.retry_after_cap_s:
-            raise LongWaitFailure(
-                f"The server asks to wait {_duration(failure.retry_after_s)} before the next request.",
-                failure.facts,
-                hint="Try again then, or choose another model with /model.",
-            ) from failure
         return failure.retry_after_s
     delay_s = min(FIRST_DELAY_S * 2.0 ** (attempt - 1), MAX_DELAY_S)
     return delay_s * (1 + JITTER_SHARE * (2 * random() - 1))
+
+
+def _long_wait(failure: ApiFailure) -> LongWaitFailure:
+    return LongWaitFailure(
+        f"The server asks to wait {_duration(failure.retry_after_s or 0.0)} before the next request.",
+        failure.facts,
+        hint="Try again then, or choose another model with /model.",
+    )
 
 
 def _duration(seconds: float) -> str:

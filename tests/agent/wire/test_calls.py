@@ -6,6 +6,8 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,7 +28,15 @@ from pyagent.agent.wire.render import count_body
 from pyagent.agent.wire.retry import CallEvent, LongWaitFailure, RetryPolicy, call_model
 from pyagent.agent.wire.stream import Response
 from pyagent.errors import CredentialsError, ModelUnavailableError, PromptTooLongError
-from pyagent.events import RequestStarted, RetryScheduled, StreamDiscarded, TextDelta, ThinkingDelta, ToolInputDelta
+from pyagent.events import (
+    RequestStarted,
+    RetryScheduled,
+    StreamDiscarded,
+    StreamSilent,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
 from tests.agent.wire.builders import OPUS, Conversation, prompt, results
 from tests.fakes import persona
 from tests.fakes.messages_server import FakeMessagesServer
@@ -34,6 +44,7 @@ from tests.fakes.script import (
     BEFORE_HEADERS,
     BEFORE_STOP,
     Answer,
+    Point,
     RawBlock,
     Script,
     Step,
@@ -83,7 +94,7 @@ class Call:
         self.events: list[CallEvent] = []
         self.waits = Waits()
 
-    def request(self, **options: float) -> ModelRequest:
+    def request(self, **options: Any) -> ModelRequest:
         plan = RequestPlan.of(self.talk.profile, self.talk.renderer.render(self.talk.state.view, self.talk.profile))
         return ModelRequest(plan.body(), self.talk.profile.model, self.talk.profile.all_betas, "test", **options)
 
@@ -234,6 +245,53 @@ async def test_a_wait_beyond_the_cap_is_a_question_for_a_person() -> None:
     assert isinstance(failure, LongWaitFailure)
     assert failure.retry_after_s == 3_600
     assert call.waits.seconds == []
+
+
+async def test_a_long_wait_that_was_agreed_to_is_waited_with_the_attempts_anew() -> None:
+    asked: list[str] = []
+
+    async def agree(failure: LongWaitFailure) -> bool:
+        asked.append(failure.wait_text)
+        return True
+
+    async with FakeMessagesServer(Script([overloaded(), rate_limited(retry_after_s=3_600), "there"])) as server:
+        call = Call(server)
+        response = await call_model(
+            call.client,
+            call.request(),
+            emit=call.events.append,
+            policy=RetryPolicy(max_attempts=2),
+            sleep=call.waits,
+            random=lambda: 0.5,
+            agree_to_wait=agree,
+        )
+        await call.client.close()
+    assert response.text == "there"
+    assert asked == ["60 min"]
+    assert call.waits.seconds == [0.5, 3_600]
+    assert [event.delay_s for event in call.events if isinstance(event, RetryScheduled)] == [0.5, 3_600]
+
+
+@pytest.mark.parametrize("place", [BEFORE_HEADERS, after_deltas(2)])
+async def test_a_silent_server_is_told_of_with_the_limit_and_so_is_the_end_of_the_silence(place: Point) -> None:
+    async with FakeMessagesServer(Script([stall(TALK, place)])) as server:
+        call = Call(server)
+        request = replace(call.request(first_byte_timeout_s=40, idle_timeout_s=50), silence_shown_after_s=0.01)
+        limit_s = 40.0 if place is BEFORE_HEADERS else 50.0
+        is_told = asyncio.Event()
+
+        def take(event: CallEvent) -> None:
+            call.events.append(event)
+            if event == StreamSilent(0.01, limit_s):
+                is_told.set()
+
+        task = asyncio.create_task(call_model(call.client, request, emit=take))
+        await asyncio.wait_for(is_told.wait(), 20)
+        server.release()
+        await task
+        await call.client.close()
+    told = call.of(StreamSilent)
+    assert told[told.index(StreamSilent(0.01, limit_s)) + 1] == StreamSilent(0.0, limit_s)
 
 
 async def test_a_fallback_spares_the_question_about_a_long_wait() -> None:
