@@ -57,7 +57,7 @@ def context_report(facts: ContextFacts, sizer: Sizer, *, is_full: bool) -> Repor
     mark = "~" if gauge.is_estimate else ""
     lines.append(
         f"{facts.model} · {mark}{gauge.used_tokens:,} of {gauge.window_tokens:,} tokens "
-        f"({gauge.used_tokens / gauge.window_tokens:.1%}) · {gauge.percent_left} % left · {gauge.state}"
+        f"({gauge.used_tokens / gauge.window_tokens:.1%}) · {_left(gauge)} · {gauge.state}"
     )
     lines += [_bar(gauge), "", "By kind (local estimate)"]
     total = overhead + sum(parts.values())
@@ -122,6 +122,10 @@ def _block_tokens(block: Block, sizer: Sizer) -> int:
             return 0
         case _:
             return sizer.text(str(block_to_wire(block)))
+
+
+def _left(gauge: GaugeFacts) -> str:
+    return f"{gauge.percent_left}% " + ("to compact" if gauge.is_auto_compact_on else "of the effective window left")
 
 
 def _bar(gauge: GaugeFacts) -> str:

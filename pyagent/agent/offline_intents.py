@@ -216,8 +216,9 @@ def _replace(text: str) -> Intent | None:
     everywhere = r"(?:\s*,?\s*(?:everywhere|in all files|throughout|across)(?:\s.*)?)?"
     quoted = rf"{_OPEN}(?P<old>.+?){_SHUT}\s+(?:by|with|to|into|for|→|->)\s+{_OPEN}(?P<new>.*?){_SHUT}"
     bare = r"(?P<old>\S+)\s+(?:by|with|to|into|→|->)\s+(?P<new>\S+?)"
-    for body in (quoted, bare):
-        if found := _match(rf"{verbs}{body}{place}{everywhere}[.!]?$", text):
+    several = rf"(?<=replace )(?P<old>\S.*?)\s+(?:by|with)\s+(?P<new>\S.*?)\s+in\s+(?:the\s+)?(?:file\s+)?{_FILE}"
+    for body in (rf"{quoted}{place}{everywhere}", rf"{bare}{place}{everywhere}", several):
+        if found := _match(rf"{verbs}{body}[.!]?$", text):
             path = found["path"] or ""
             old, new = _bare(found["old"]), _bare(found["new"])
             return Replace(old, new, path.rstrip(".")) if old and old != new else None

@@ -104,7 +104,7 @@ def find_word(intent: Find, request: OfflineRequest) -> Step:
         return Step(f"Searching for `{intent.words}`.", (_grep(patterns[0], intent.folder),))
     if greps[-1].is_error:
         return failed(greps[-1])
-    hits = best_first(hits_of(greps[-1]))
+    hits = best_first(hits_of(greps[-1]), intent.words)
     if not hits and len(greps) < len(patterns):
         return Step("Nothing yet; searching more widely.", (_grep(patterns[len(greps)], intent.folder),))
     if not hits:
@@ -201,8 +201,8 @@ def explain_name(intent: Explain, request: OfflineRequest) -> Step:
         return Step(f"Looking for `{name}`.", (_grep(_definition_pattern(name)), mentions))
     if greps[0].is_error:
         return failed(greps[0])
-    uses = best_first(hits_of(greps[1])) if len(greps) > 1 else []
-    defined = best_first(hits_of(greps[0]))
+    uses = best_first(hits_of(greps[1]), name) if len(greps) > 1 else []
+    defined = best_first(hits_of(greps[0]), name)
     exact = [hit for hit in defined if re.search(rf"\b{re.escape(name)}\b", hit.text)]
     places = exact or defined or uses
     if not places:

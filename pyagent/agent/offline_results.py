@@ -40,6 +40,10 @@ _DEFINES = re.compile(
     r"(def|class|fn|func|function|struct|enum|interface|trait|type|const|let|var|#define)\b|\s*[\w.]+\s*"
     r"(?::[^=]+)?=[^=]"
 )
+_DEFINED_NAME = re.compile(
+    r"\s*(?:(?:export|pub(?:\([^)]*\))?|default|abstract|static|async|def|class|fn|func|function|struct|enum|interface"
+    r"|trait|type|const|let|var|#define)\s+)*(\w+)"
+)
 
 
 def hits_of(call: Call) -> tuple[Hit, ...]:
@@ -53,16 +57,26 @@ def names_of(call: Call) -> tuple[str, ...]:
     return tuple(line for line in lines if line.strip() and not line.startswith(("[", "No files", "No matches")))
 
 
-def best_first(hits: tuple[Hit, ...]) -> list[Hit]:
-    """Definitions before uses, code before tests and documents, outer before inner."""
+def best_first(hits: tuple[Hit, ...], words: str) -> list[Hit]:
+    """Code before tests and documents, definitions before uses, what is named like the words before what only has
+    them in its name, outer before inner."""
+    wanted = _plain_name(words)
 
-    def rank(hit: Hit) -> tuple[bool, bool, bool, int, str, int]:
+    def rank(hit: Hit) -> tuple[bool, bool, bool, int, int, str, int]:
         is_test = re.search(r"(?:^|/|_)tests?(?:/|_|\.|$)", hit.path) is not None
         is_document = hit.path.endswith((".md", ".txt", ".rst", ".lock", ".json", ".svg"))
         indent = len(hit.text) - len(hit.text.lstrip())
-        return (is_document, is_test, _DEFINES.match(hit.text) is None, indent, hit.path, hit.line)
+        defined = _DEFINED_NAME.match(hit.text)
+        names = (PurePosixPath(hit.path).stem, defined[1] if defined else "")
+        likeness = sum(_plain_name(name) == wanted for name in names)
+        return (is_document, is_test, _DEFINES.match(hit.text) is None, -likeness, indent, hit.path, hit.line)
 
     return sorted(hits, key=rank)
+
+
+def _plain_name(name: str) -> str:
+    """A name however it is joined, in whatever case and number."""
+    return re.sub(r"[\W_]", "", name).lower().removesuffix("s")
 
 
 def lines_of(call: Call, request: OfflineRequest) -> list[tuple[int, str]]:

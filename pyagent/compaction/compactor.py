@@ -101,7 +101,7 @@ async def manual_compact(
     if isinstance(made, Prepared):
         return run.done(made)
     if made.is_blocked or made.is_no_gain:
-        return Declined(f"Nothing was compacted: {made.reason}."), ctx.tracking
+        return Declined(made.reason), ctx.tracking
     tracking = ctx.tracking.failed(ctx.now, made.reason)
     return await run.extract(tracking, made.reason, failure=run.failure(made.reason))
 

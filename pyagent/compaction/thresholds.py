@@ -59,8 +59,8 @@ class Thresholds:
             f"− {self.buffer:,} buffer = {self.effective_window - self.buffer:,}"
         )
         if self.trigger_percent is not None:
-            text += f"; lowered to {self.trigger_percent:g} % of effective = {self.trigger:,}"
-        text += f" ({100 * self.trigger / self.window:.1f} % of the window)"
+            text += f"; lowered to {self.trigger_percent:g}% of effective = {self.trigger:,}"
+        text += f" ({100 * self.trigger / self.window:.1f}% of the window)"
         return text + ("" if self.is_auto_on else "; automatic compaction is off")
 
 

@@ -24,7 +24,7 @@ from pyagent.tools.shell import (
     next_directory,
 )
 from pyagent.tools.shell_syntax import answer_of_exit_code, can_go_on_in_background, session_rule
-from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
+from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, counted, description_beside
 
 NOTE_CHARS = 2_000
 """Room above the output's own cap for what pyagent adds, so that a capped output is not cut a second time."""
@@ -155,10 +155,9 @@ class BashTool:
             is_failure = answer is None
             notes.insert(0, f"Exit code {exit_code}" + (f" ({answer})" if answer else ""))
         text = task.output.text()
-        lines = task.output.newline_count
-        summary = f"exit code {exit_code}" if is_failure and not is_timed_out else f"{lines:,} lines"
+        lines = task.output.newline_count + (bool(text) and not text.endswith("\n"))
         display: JsonObject = {
-            "summary": "timed out" if is_timed_out else summary,
+            "summary": "timed out" if is_timed_out else counted(lines, "line") if lines else "no output",
             "exit_code": exit_code,
             "lines": lines,
         }

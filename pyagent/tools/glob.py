@@ -24,7 +24,7 @@ from pyagent.tools.paths import (
 )
 from pyagent.tools.ripgrep import ripgrep_path, run_ripgrep
 from pyagent.tools.search_fallback import walk_files
-from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
+from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, counted, description_beside
 
 MAX_FILES = 100
 TIMEOUT_S = 20.0
@@ -108,7 +108,7 @@ class GlobTool:
                 "name their folder in the pattern to see them."
             )
         text = "\n".join([*lines, *(f"[{note}]" for note in notes)])
-        return ToolResult.of(text, display={"summary": f"{len(found):,} files", "lines": len(lines)})
+        return ToolResult.of(text, display={"summary": counted(len(found), "file"), "lines": len(lines)})
 
     async def _matching(
         self, pattern: GlobPattern, base: Path, timeout_s: float, *, is_ignored_shown: bool

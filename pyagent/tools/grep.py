@@ -17,7 +17,7 @@ from pyagent.tools.glob import newest_first
 from pyagent.tools.paths import exists, is_folder, missing_file_text, read_question, resolve_path, short_path
 from pyagent.tools.ripgrep import ripgrep_path, run_ripgrep
 from pyagent.tools.search_fallback import FallbackQuery, search_files
-from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
+from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, counted, description_beside
 
 HEAD_LIMIT = 250
 TIMEOUT_S = 20.0
@@ -74,7 +74,7 @@ class GrepTool:
 
     def summary(self, tool_input: GrepInput) -> str:
         where = f" in {tool_input.path}" if tool_input.path else ""
-        return f"Grep {tool_input.pattern!r}{where}" + (f" ({tool_input.glob})" if tool_input.glob else "")
+        return f"Grep {tool_input.pattern}{where}" + (f" ({tool_input.glob})" if tool_input.glob else "")
 
     def permission(self, tool_input: GrepInput, context: ToolContext) -> PermissionQuestion | None:
         return read_question(self.name, resolve_path(tool_input.path or ".", context.cwd), context)
@@ -97,14 +97,14 @@ class GrepTool:
                 names = [os.fsdecode(name) for name in found.output.split(b"\0") if name]
                 names = await asyncio.to_thread(newest_first, base, names)
                 lines, total = [short_path(base / name, context.cwd) for name in names], len(names)
-                unit = "files"
+                unit = "file"
             case "count":
                 counts = _counts(found.output)
                 lines = [f"{short_path(base / name, context.cwd)}:{count}" for name, count in sorted(counts.items())]
-                total, unit = len(counts), "files"
+                total, unit = len(counts), "file"
             case _:
                 lines, total = _content_lines(found.output, base, context.cwd, tool_input)
-                unit = "lines"
+                unit = "line"
         return await self._result(tool_input, found, lines, total, unit, base, only, context)
 
     async def _result(
@@ -139,7 +139,7 @@ class GrepTool:
         if total < FEW_MATCHES and not found.is_cut and only is None:
             notes += await self._ignored_note(tool_input, _names(found.output), base, context)
         text = "\n".join([*shown, *(f"[{note}]" for note in notes)])
-        return ToolResult.of(text, display={"summary": f"{total:,} {unit}", "lines": len(shown)})
+        return ToolResult.of(text, display={"summary": counted(total, unit), "lines": len(shown)})
 
     async def _ignored_note(self, tool_input: GrepInput, seen: set[str], base: Path, context: ToolContext) -> list[str]:
         all_found = await self._search(tool_input, base, None, "count", IGNORED_TIMEOUT_S, is_ignored_shown=True)

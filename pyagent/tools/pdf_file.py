@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyagent.messages import DocumentBlock
 from pyagent.tools.paths import printable_name, short_path
-from pyagent.tools.tool import ToolContext, ToolResult
+from pyagent.tools.tool import ToolContext, ToolResult, counted
 
 MAX_PDF_BYTES = 20 * 1024 * 1024
 """A request may have 32 MB, base64 adds a third, and there must be room for the rest of the conversation."""
@@ -83,5 +83,5 @@ def page_range(pages: str, count: int) -> range | str:
 
 def _document(path: Path, data: bytes, count: int, context: ToolContext) -> ToolResult:
     source = {"type": "base64", "media_type": "application/pdf", "data": base64.b64encode(data).decode("ascii")}
-    display = {"summary": f"PDF, {count} pages", "path": short_path(path, context.cwd)}
+    display = {"summary": f"PDF, {counted(count, 'page')}", "path": short_path(path, context.cwd)}
     return ToolResult((DocumentBlock(source, title=printable_name(path.name), page_count=count),), display=display)

@@ -19,7 +19,7 @@ from pyagent.tools.notebook import notebook_text
 from pyagent.tools.paths import missing_file_text, printable_name, read_question, resolve_path, short_path
 from pyagent.tools.pdf_file import is_pdf, pdf_result
 from pyagent.tools.text_file import SAMPLE_BYTES, detect_encoding, refusal_of_special_file, visible
-from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, description_beside
+from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, counted, description_beside
 
 DEFAULT_LINES = 2_000
 LINE_CHARS = 2_000
@@ -136,7 +136,7 @@ class ReadTool:
         text = "\n".join([*shown, *(f"[{note}]" for note in notes[:MAX_NOTES])])
         return ToolResult.of(
             text,
-            display=display | {"summary": f"{len(shown)} lines", "lines": len(shown)},
+            display=display | {"summary": counted(len(shown), "line"), "lines": len(shown)},
             files_seen=_seen(path, selection, line_range, context),
         )
 

@@ -111,6 +111,11 @@ class ToolResult:
         return "\n".join(part.text for part in self.content if isinstance(part, TextBlock))
 
 
+def counted(number: int, noun: str) -> str:
+    """Such as `1 line` or `1,024 lines`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 class RefusedError(Exception):
     """A call that cannot succeed as it stands; the message is for the model, and nobody is asked for permission."""
 

@@ -135,7 +135,7 @@ def _facts(block: Block) -> str:
         facts.append(_STATE_WORD[block.state])
     if block.elapsed_s is not None and block.elapsed_s >= 0.1:
         facts.append(seconds(block.elapsed_s))
-    return "".join(f" · {fact}" for fact in facts)
+    return "".join(f" · {_one_line(fact)}" for fact in facts)
 
 
 def seconds(elapsed_s: float) -> str:

@@ -26,6 +26,8 @@ class GaugeModel:
     trigger_tokens: int | None = None
     blocking_tokens: int | None = None
     is_estimated: bool = False
+    percent_left: int = 0
+    """Until the conversation is compacted, as the agent counts it: one figure for the bar and for `/context`."""
 
     @property
     def used_share(self) -> float:
@@ -44,13 +46,6 @@ class GaugeModel:
         if _reached(self.used_tokens, self.warning_tokens):
             return GaugeLevel.WARN
         return GaugeLevel.OK
-
-    @property
-    def percent_until_compact(self) -> int | None:
-        """Percent of the trigger still free, 0 when reached; None while automatic compaction is off."""
-        if not self.trigger_tokens:
-            return None
-        return max(0, round(100 * (self.trigger_tokens - self.used_tokens) / self.trigger_tokens))
 
     def ticks(self) -> tuple[tuple[int, GaugeLevel], ...]:
         """Thresholds to mark on the bar, in tokens, each with the level that begins there."""
@@ -71,10 +66,9 @@ class GaugeModel:
 
     def remark(self) -> str:
         """`49% to compact`, or how full the window is while compaction is off."""
-        left = self.percent_until_compact
-        if left is None:
+        if not self.trigger_tokens:
             return f"{round(100 * self.used_share)}% used"
-        return f"{left}% to compact" if left else "compacting next"
+        return f"{self.percent_left}% to compact" if self.percent_left else "compacting next"
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,8 +192,12 @@ def _without_name(summary: str, name: str) -> str:
 
 def _display_facts(display: JsonObject) -> tuple[str, ...]:
     facts = []
-    line_count = display.get("lines")
-    if isinstance(line_count, int) and not display.get("patch"):
+    summary, line_count = display.get("summary"), display.get("lines")
+    if display.get("patch"):
+        pass
+    elif isinstance(summary, str) and summary:
+        facts.append(summary)
+    elif isinstance(line_count, int):
         facts.append(_count(line_count, "line"))
     if display.get("denied"):
         facts.append("not allowed")
@@ -233,4 +237,4 @@ def result_texts(entry: UserEntry) -> list[tuple[str, str, bool]]:
 
 
 def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

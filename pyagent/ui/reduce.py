@@ -170,7 +170,7 @@ class TranscriptFold:
             case Notice(text=text, level=level, hint=hint):
                 self._notice(text, level, hint)
             case CompactionEnded(outcome="declined", reason=reason):
-                self._notice(f"Not compacted: {reason}", "info", "")
+                self._notice(f"Not compacted: {reason[:1].lower()}{reason[1:]}", "info", "")
             case _:
                 pass
         return tuple(self._changes)

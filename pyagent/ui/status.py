@@ -152,6 +152,7 @@ def gauge_model(facts: GaugeFacts) -> GaugeModel:
         trigger_tokens=facts.trigger_tokens if is_auto else None,
         blocking_tokens=None if is_auto else facts.blocking_tokens,
         is_estimated=facts.is_estimate,
+        percent_left=facts.percent_left,
     )
 
 

@@ -83,6 +83,19 @@ async def test_it_finds_a_definition_reads_it_and_names_file_and_line(driver: Dr
     assert "def compute_thresholds" in answer
 
 
+@pytest.mark.parametrize("prompt", ["find where the thresholds are defined", "where is Threshold defined?"])
+async def test_what_is_named_like_the_word_comes_before_what_only_has_it_in_its_name(
+    driver: Driver, prompt: str
+) -> None:
+    driver.bench.path("src/a_report.py", "def _threshold_lines(thresholds):\n    return str(thresholds)\n")
+    driver.bench.path("src/b_context.py", "class A:\n    def thresholds(self):\n        return 1\n")
+    driver.bench.path("src/z_lines.py", "def thresholds_for(n):\n    pass\n\n\nclass Thresholds:\n    pass\n")
+    driver.bench.path("src/thresholds.py", "class Thresholds:\n    pass\n")
+    answer = await driver.ask(prompt)
+    assert "defined in `src/thresholds.py:1`" in answer
+    assert answer.index("src/z_lines.py:5") < answer.index("src/b_context.py:2") < answer.index("src/a_report.py:1")
+
+
 async def test_a_search_that_finds_no_definition_widens_before_it_gives_up(driver: Driver) -> None:
     assert "`docs/notes.txt:2`" in await driver.ask("where is the TODO defined?")
     answer = await driver.ask("find the word unobtainium")
@@ -499,6 +512,11 @@ async def test_a_body_that_is_no_request_gets_an_answer_too(body: bytes) -> None
         ("replace foo by bar", Replace("foo", "bar")),
         ("rename `foo` to `bar` in src/a.py", Replace("foo", "bar", "src/a.py")),
         ("Replace 'hello world' with 'bye' in README.md.", Replace("hello world", "bye", "README.md")),
+        (
+            "replace context pipeline by context engine in README.md",
+            Replace("context pipeline", "context engine", "README.md"),
+        ),
+        ("change the code to work with python in README.md", Unknown()),
         ("in a.py, change x to y", Replace("x", "y", "a.py")),
         ("replace all occurrences of a.b with c.d in all files", Replace("a.b", "c.d")),
         ("create notes.md containing: buy milk", Create("notes.md", "buy milk\n")),

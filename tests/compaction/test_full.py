@@ -15,9 +15,10 @@ from pyagent.errors import (
     PromptTooLongError,
     RequestRefusedError,
 )
+from pyagent.log import FileSeen
 from pyagent.settings import CompactionSettings
 from tests.compaction.builder import Talk, WordTokenizer, with_usage, words
-from tests.compaction.fakes import Bench, Reply, ScriptedSummarizer, answer, summary
+from tests.compaction.fakes import Bench, FixedSources, Reply, ScriptedSummarizer, answer, summary
 from tests.compaction.strategies import pairing_faults
 
 
@@ -225,6 +226,21 @@ async def test_the_prefix_is_shared_only_while_the_cache_is_warm(is_cold: bool) 
     await bench.compact()
     assert bench.summarizer.requests[0].shares_prefix is not is_cold
     assert bench.summarizer.requests[0].strip_media is is_cold
+
+
+async def test_a_short_conversation_that_read_files_comes_out_shorter() -> None:
+    made = Talk()
+    files = {f"/p/{number}.py": words(2_000) for number in range(4)}
+    for path in files:
+        made.prompt(f"show {path}")
+        use_id = made.call("Read", words(1_500), file_path=path)
+        made.write(FileSeen(path, "old", use_id, "read", is_partial=True))
+        made.answer(words(200))
+    bench = Bench(made, ScriptedSummarizer(summary(words(400))), FixedSources(files=files), overhead_tokens=4_000)
+    result = await bench.compact()
+    assert result.compacted is not None
+    assert result.compacted.after_tokens < 0.8 * result.compacted.before_tokens
+    assert result.compacted.receipt["files_restored"]
 
 
 async def test_a_summary_nearly_as_long_as_the_history_is_turned_down() -> None:

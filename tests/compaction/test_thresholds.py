@@ -106,6 +106,6 @@ def test_warning_and_error_can_be_parted() -> None:
 
 def test_the_arithmetic_is_told_in_one_line() -> None:
     text = thresholds_for(200_000, None, DEFAULTS).explained()
-    assert "200,000 window − 20,000 for the summary = 180,000 effective; − 13,000 buffer = 167,000 (83.5 %" in text
+    assert "200,000 window − 20,000 for the summary = 180,000 effective; − 13,000 buffer = 167,000 (83.5%" in text
     lowered = thresholds_for(200_000, None, CompactionSettings(trigger_percent=50)).explained()
-    assert "lowered to 50 % of effective = 90,000" in lowered
+    assert "lowered to 50% of effective = 90,000" in lowered

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from pyagent.compaction.count import ContextCount
+from pyagent.compaction.thresholds import gauge as gauge_facts
+from pyagent.compaction.thresholds import thresholds_for
+from pyagent.settings import CompactionSettings
 from pyagent.ui.gauge import CacheModel, GaugeLevel, GaugeModel, StatusModel, gauge_cells, short_tokens
+from pyagent.ui.status import gauge_model
 from pyagent.ui.statusbar import status_line
 
 
@@ -17,6 +22,7 @@ def gauge(used: int, **changes: object) -> GaugeModel:
         "error_tokens": 157_000,
         "trigger_tokens": 167_000,
         "blocking_tokens": 177_000,
+        "percent_left": max(0, (167_000 - used) * 100 // 167_000),
     }
     return GaugeModel(**{**fields, **changes})  # type: ignore[arg-type]
 
@@ -37,9 +43,15 @@ def test_the_level_is_the_most_severe_threshold_reached(used: int, level: GaugeL
 
 
 def test_percent_left_counts_to_the_trigger() -> None:
-    assert gauge(83_500).percent_until_compact == 50
+    assert gauge(83_500, percent_left=50).remark() == "50% to compact"
     assert gauge(170_000).remark() == "compacting next"
     assert gauge(100_000, trigger_tokens=None).remark() == "50% used"
+
+
+def test_the_bar_shows_the_agents_own_figure() -> None:
+    lines = thresholds_for(200_000, 8_000, CompactionSettings())
+    facts = gauge_facts(ContextCount(6_818, False), lines)
+    assert gauge_model(facts).remark() == f"{facts.percent_left}% to compact" == "97% to compact"
 
 
 def test_an_estimate_says_so() -> None:

@@ -24,8 +24,8 @@ from pyagent.events import (
     TurnFinished,
     TurnStarted,
 )
-from pyagent.log import Boundary, ClearResults, CompactionFailed, Revoke, SetHead, TurnEnded, UserEntry
-from pyagent.messages import TextBlock
+from pyagent.log import Boundary, ClearResults, CompactionFailed, Revoke, SetHead, ToolRan, TurnEnded, UserEntry
+from pyagent.messages import JsonObject, TextBlock
 from pyagent.ui.blocks import Block, BlockKind, BlockState
 from pyagent.ui.reduce import AllReplaced, BlockGone, BlockPut, TextGrown, TranscriptFold
 from tests.ui.fake_agent import opened
@@ -156,6 +156,26 @@ def test_a_question_shows_the_call_waiting_until_it_is_settled() -> None:
     waiting = fold.blocks[0]
     fold.apply(PermissionSettled("q1", is_allowed=True))
     assert (waiting.state, fold.blocks[0].state) == (BlockState.WAITING, BlockState.QUEUED)
+
+
+@pytest.mark.parametrize(
+    ("display", "facts"),
+    [
+        ({"summary": "12 files", "lines": 14}, ("12 files",)),
+        ({"summary": "0 files"}, ("0 files",)),
+        ({"lines": 1_024}, ("1,024 lines",)),
+        ({"summary": "no output", "exit_code": 3, "lines": 0}, ("no output", "exit 3")),
+        ({}, ()),
+    ],
+)
+def test_a_row_says_what_its_tool_says_it_did(display: JsonObject, facts: tuple[str, ...]) -> None:
+    r = Recorder()
+    blocks = blocks_after(
+        r.commit(answer(tool_use("t1", "Glob", pattern="*"))),
+        r.commit(tool_result("t1", "[No files found.]")),
+        r.commit(ToolRan("t1", "Glob *", 0.0, display)),
+    )
+    assert blocks[0].facts == facts
 
 
 def test_a_refused_call_says_so() -> None:
