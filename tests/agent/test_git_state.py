@@ -151,10 +151,10 @@ async def test_there_is_no_summary_once_the_time_is_up(repository: Path) -> None
     assert await git_summary(repository, timeout_s=0) == ""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
-async def test_there_is_no_summary_of_another_user_s_repository(repository: Path) -> None:
-    for path in (repository, repository / ".git"):
-        os.chown(path, 65_534, 65_534)
+async def test_there_is_no_summary_of_another_user_s_repository(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     assert await git_summary(repository) == ""
     assert branch_of(repository) == "main"
 

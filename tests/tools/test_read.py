@@ -11,6 +11,8 @@ import socket
 from pathlib import Path
 
 import pytest
+from PIL import Image
+from pypdf import PdfReader, PdfWriter
 
 from pyagent.messages import DocumentBlock, ImageBlock
 from pyagent.settings import Settings
@@ -202,9 +204,8 @@ async def test_a_link_and_its_target_are_one_file(bench: Workbench) -> None:
 
 
 def _png(width: int, height: int) -> bytes:
-    image = pytest.importorskip("PIL.Image")
     buffer = io.BytesIO()
-    image.new("RGB", (width, height), "red").save(buffer, "PNG")
+    Image.new("RGB", (width, height), "red").save(buffer, "PNG")
     return buffer.getvalue()
 
 
@@ -229,9 +230,8 @@ async def test_a_large_image_is_made_smaller(bench: Workbench) -> None:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
 def test_the_size_of_each_kind_of_image_is_read_from_its_header(kind: str) -> None:
-    image = pytest.importorskip("PIL.Image")
     buffer = io.BytesIO()
-    image.new("RGB", (321, 123)).save(buffer, kind)
+    Image.new("RGB", (321, 123)).save(buffer, kind)
     assert pixel_size(buffer.getvalue()) == (321, 123)
 
 
@@ -240,14 +240,48 @@ async def test_a_broken_image_is_an_error_and_not_a_block(bench: Workbench) -> N
     assert (await bench.call("Read", file_path="broken.png")).is_error
 
 
-async def test_a_small_pdf_is_a_document(bench: Workbench) -> None:
-    bench.path("a.pdf", b"%PDF-1.4\n1 0 obj << /Type /Page >> endobj\n2 0 obj << /Type /Pages >> endobj\n")
-    result = await bench.call("Read", file_path="a.pdf")
-    if result.is_error:
-        pytest.skip("pypdf is installed and wants a complete document")
+def _pdf(pages: int) -> bytes:
+    writer, buffer = PdfWriter(), io.BytesIO()
+    for _ in range(pages):
+        writer.add_blank_page(100, 100)
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("pages_in_file", "wanted", "outcome"),
+    [
+        (1, None, 1),
+        (10, None, 10),
+        (11, None, "has 11 pages. Choose"),
+        (11, "11", 1),
+        (11, "2-5", 4),
+        (11, "9-", 3),
+        (11, "10-40", "At most 20 pages"),
+        (11, "12", "has pages 1 to 11"),
+        (11, "all", 'must be such as "3"'),
+    ],
+)
+async def test_a_pdf_is_a_document_whole_or_by_pages(
+    bench: Workbench, pages_in_file: int, wanted: str | None, outcome: int | str
+) -> None:
+    bench.path("a.pdf", _pdf(pages_in_file))
+    result = await bench.call("Read", file_path="a.pdf", pages=wanted)
+    if isinstance(outcome, str):
+        assert result.is_error
+        assert outcome in result.text
+        return
     (block,) = result.content
     assert isinstance(block, DocumentBlock)
-    assert block.page_count == 1
+    assert block.page_count == outcome
+    assert len(PdfReader(io.BytesIO(base64.b64decode(block.source["data"]))).pages) == outcome
+
+
+async def test_a_broken_pdf_is_an_error_in_words(bench: Workbench) -> None:
+    bench.path("a.pdf", b"%PDF-1.4\n1 0 obj << /Type /Page >> endobj\n")
+    result = await bench.call("Read", file_path="a.pdf")
+    assert result.is_error
+    assert "cannot be read as PDF" in result.text
 
 
 async def test_a_notebook_is_read_as_cells_with_outputs(bench: Workbench) -> None:
