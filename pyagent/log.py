@@ -284,6 +284,32 @@ class TrackingSaved:
 
 
 @dataclass(frozen=True, slots=True)
+class NotesSaved:
+    """The session's background notes were brought up to date. They tell of everything up to the entry `covered_uuid`,
+    until a boundary on the same branch puts that entry out of reach."""
+
+    kind: ClassVar[str] = "notes"
+    text: str
+    covered_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Words of the user's that stand behind every boundary; `is_file`: `text` is the path of a file to show there."""
+
+    kind: ClassVar[str] = "pin"
+    pin_id: str
+    text: str
+    is_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unpin:
+    kind: ClassVar[str] = "unpin"
+    pin_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     kind: ClassVar[str] = "turn_ended"
     reason: str
@@ -343,6 +369,9 @@ Fact: TypeAlias = (
     | CallCost
     | CompactionFailed
     | TrackingSaved
+    | NotesSaved
+    | Pin
+    | Unpin
     | TurnEnded
     | NoticeShown
     | CheckpointTaken
@@ -373,6 +402,9 @@ _PAYLOADS: dict[str, type[Any]] = {
         CallCost,
         CompactionFailed,
         TrackingSaved,
+        NotesSaved,
+        Pin,
+        Unpin,
         TurnEnded,
         NoticeShown,
         CheckpointTaken,

@@ -13,6 +13,8 @@ from pyagent.log import (
     CompactionFailed,
     FileSeen,
     Fold,
+    NotesSaved,
+    Pin,
     ProfileRecorded,
     PromptQueued,
     PromptTaken,
@@ -24,6 +26,7 @@ from pyagent.log import (
     SettingChanged,
     Snip,
     TrackingSaved,
+    Unpin,
     UserEntry,
 )
 from pyagent.messages import JsonObject, Usage
@@ -76,6 +79,19 @@ class _Branch:
     view: View = field(default_factory=View)
     files: dict[str, list[FileSeen]] = field(default_factory=dict)
     boundaries: list[Record] = field(default_factory=list)
+    pins: dict[str, Pin] = field(default_factory=dict)
+    notes: KnownNotes = field(default_factory=lambda: KnownNotes())
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNotes:
+    """The background notes of the current branch."""
+
+    text: str = ""
+    covered_uuid: str = ""
+    """The last entry they tell of; empty once a boundary came after them."""
+    updates: int = 0
+    """Since the last boundary."""
 
 
 class ConversationState:
@@ -97,6 +113,8 @@ class ConversationState:
         self.source_totals: dict[str, ModelTotal] = {}
         """By what the calls were for: `MAIN_SOURCE`, or the query source of a call that is no entry."""
         self.compaction_failures: list[CompactionFailed] = []
+        self.notes_written = ""
+        """The newest notes of any branch: what the notes file holds unless a person edited it."""
         self._parents: dict[int, int] = {}
         self._by_seq: dict[int, Record] = {}
         self._head = -1
@@ -121,6 +139,15 @@ class ConversationState:
     def boundaries(self) -> tuple[Record, ...]:
         """The boundaries in force, oldest first."""
         return tuple(self._branch.boundaries)
+
+    @property
+    def notes(self) -> KnownNotes:
+        return self._branch.notes
+
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """What the user pinned, in that order."""
+        return tuple(self._branch.pins.values())
 
     @property
     def open_transactions(self) -> tuple[str, ...]:
@@ -222,6 +249,8 @@ class ConversationState:
                 self.source_totals[source] = self.source_totals.get(source, ModelTotal()).plus(usage, cost_usd)
             case CompactionFailed():
                 self.compaction_failures.append(record.payload)
+            case NotesSaved(text=text):
+                self.notes_written = text
             case _:
                 pass
 
@@ -250,6 +279,7 @@ def _fold_one(branch: _Branch, record: Record, gone_seqs: frozenset[int], gone_t
     match payload:
         case Boundary():
             branch.boundaries.append(record)
+            branch.notes = KnownNotes(branch.notes.text)
             held = branch.pending.pop(record.tx, [])
             for earlier in held:
                 if isinstance(earlier.payload, ClearResults | Snip | Fold | Repair):
@@ -266,5 +296,11 @@ def _fold_one(branch: _Branch, record: Record, gone_seqs: frozenset[int], gone_t
             branch.view = branch.view.with_op(payload, record.seq)
         case FileSeen():
             branch.files.setdefault(payload.path, []).append(payload)
+        case NotesSaved(text=text, covered_uuid=covered_uuid):
+            branch.notes = KnownNotes(text, covered_uuid, branch.notes.updates + 1)
+        case Pin(pin_id=pin_id):
+            branch.pins[pin_id] = payload
+        case Unpin(pin_id=pin_id):
+            branch.pins.pop(pin_id, None)
         case _:
             pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from pyagent.agent.journal import Journal
 from pyagent.agent.sampler import ProfileBook
@@ -39,6 +40,12 @@ class NothingToUndoError(PyagentError):
     """No compaction is in force."""
 
 
+class BackgroundNotes(Protocol):
+    def after_round(self, ctx: PipelineContext, tokens: int) -> None:
+        """Begin what background work is due; returns at once."""
+        ...
+
+
 class PipelineKeeper:
     """The `ContextKeeper` of a real conversation, and the work behind `/compact`."""
 
@@ -54,7 +61,8 @@ class PipelineKeeper:
         source: str,
         transcript_path: str,
         encoding_ready: Callable[[], Awaitable[None]],
-        after_boundary: Callable[[], None],
+        notes: BackgroundNotes,
+        after_boundary: Callable[[Boundary], None],
         learn_window: Callable[[int, bool], None],
     ) -> None:
         self.pipeline = pipeline
@@ -66,6 +74,7 @@ class PipelineKeeper:
         self._source = source
         self._transcript_path = transcript_path
         self._encoding_ready = encoding_ready
+        self._notes = notes
         self._after_boundary = after_boundary
         self._learn_window = learn_window
         self.tracking = AutoCompactTracking.from_json(journal.state.tracking)
@@ -79,6 +88,7 @@ class PipelineKeeper:
             result = await self.pipeline.before_request(self.context())
         self._commit(result)
         self.tell_gauge()
+        self._keep_notes()
 
     async def recover(self, error: PromptTooLongError, refusals: int) -> bool:
         await self._encoding_ready()
@@ -96,6 +106,12 @@ class PipelineKeeper:
         self.tracking = self.tracking.after_request()
         self.tell_gauge()
         self.tell_cost()
+        if response.stop_reason != "tool_use":
+            self._keep_notes()
+
+    def _keep_notes(self) -> None:
+        context = self.context()
+        self._notes.after_round(context, self.pipeline.count(context).tokens)
 
     def check_room(self) -> None:
         """Raises ContextFullError if no further prompt fits and nothing compacts by itself."""
@@ -212,13 +228,13 @@ class PipelineKeeper:
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _commit(self, result: PipelineResult) -> None:
-        boundary_seq = -1
+        boundary: Boundary | None = None
         for new in result.records:
             if isinstance(new.payload, TrackingSaved) and new.payload.state == self._journal.state.tracking:
                 continue
-            record = self._journal.commit(new.payload, uuid=new.uuid, tx=new.tx)
+            self._journal.commit(new.payload, uuid=new.uuid, tx=new.tx)
             if isinstance(new.payload, Boundary):
-                boundary_seq = record.seq
+                boundary = new.payload
             if isinstance(new.payload, CompactionFailed):
                 self._emit(Notice(f"Compaction failed: {new.payload.reason}", "warning"))
         self.tracking = result.tracking
@@ -227,8 +243,8 @@ class PipelineKeeper:
                 self._tell(outcome.facts)
         for line in result.notices:
             self._journal.commit(NoticeShown(line, "warning"))
-        if boundary_seq >= 0:
-            self._after_boundary()
+        if boundary is not None:
+            self._after_boundary(boundary)
 
     def _tell(self, facts: LayerFacts) -> None:
         match facts:

@@ -1,9 +1,9 @@
-"""Ports of the pipeline where nothing stands behind them: a session without hooks or background notes."""
+"""Ports of the pipeline where nothing stands behind them: a session without hooks."""
 
 from __future__ import annotations
 
 from pyagent.compaction.outcome import Trigger
-from pyagent.compaction.ports import PreCompactAnswer, SessionNotes
+from pyagent.compaction.ports import PreCompactAnswer
 
 
 class NoHooks:
@@ -14,10 +14,3 @@ class NoHooks:
 
     async def session_start(self) -> tuple[str, ...]:
         return ()
-
-
-class NoNotes:
-    """No notes are kept, so that a compaction writes its own summary."""
-
-    async def current(self) -> SessionNotes | None:
-        return None

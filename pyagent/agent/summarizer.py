@@ -6,16 +6,14 @@ from dataclasses import replace
 
 from pyagent.agent.journal import Journal
 from pyagent.agent.sampler import ProfileBook
-from pyagent.agent.wire.client import ModelClient, ModelRequest
-from pyagent.agent.wire.cost import cost_usd
-from pyagent.agent.wire.failures import ApiFailure, BrokenStreamFailure
+from pyagent.agent.side_calls import SideCalls
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Marks, Renderer
-from pyagent.agent.wire.retry import CallEvent, CallWaits, call_model
+from pyagent.agent.wire.retry import CallEvent
 from pyagent.compaction.ports import SummaryAnswer, SummaryRequest
 from pyagent.events import CompactionProgress, EventSink, RetryScheduled, TextDelta
-from pyagent.log import AssistantEntry, CallCost, Payload, Record, UserEntry
+from pyagent.log import AssistantEntry, Payload, Record, UserEntry
 from pyagent.messages import (
     Block,
     DocumentBlock,
@@ -41,50 +39,32 @@ CHARS_PER_TOKEN = 3.6
 
 
 class ForkSummarizer:
-    """The `Summarizer` of a real conversation."""
+    """The `Summarizer` of a real conversation. `source` is what its calls are billed under."""
 
     def __init__(
         self,
-        client: ModelClient,
+        calls: SideCalls,
         *,
         journal: Journal,
         profiles: ProfileBook,
         renderer: Renderer,
         emit: EventSink,
-        waits: CallWaits,
+        source: str = SOURCE,
     ) -> None:
-        self.client = client
+        self._calls = calls
         self._journal = journal
         self._profiles = profiles
         self._renderer = renderer
         self._emit = emit
-        self._waits = waits
+        self._source = source
 
     async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
-        profile, model = self._profiles.recorded(), self._profiles.model
-        body = self._plan(request, profile).body()
-        call = ModelRequest(
-            body,
-            profile.model,
-            profile.all_betas,
-            SOURCE,
-            first_byte_timeout_s=self._waits.first_byte_timeout_s,
-            idle_timeout_s=self._waits.idle_timeout_s,
-        )
-        response = await call_model(
-            self.client,
-            call,
-            emit=self._progress(),
-            policy=self._waits.policy,
-            sleep=self._waits.sleep,
-            on_failure=self._bill_failure,
-        )
-        price = cost_usd(response.model or profile.model, response.usage, model)
-        self._bill(response.model or profile.model, response.usage)
-        return SummaryAnswer(response.content, response.stop_reason, response.usage, price)
+        plan = self._plan(request, self._profiles.recorded())
+        response = await self._calls.call(plan, self._source, self._progress())
+        return SummaryAnswer(response.content, response.stop_reason, response.usage, self._calls.price(response))
 
     def _plan(self, request: SummaryRequest, profile: RequestProfile) -> RequestPlan:
-        max_tokens = min(request.max_output_tokens + _thinking_tokens(profile), self._profiles.model.max_output_tokens)
+        max_tokens = min(request.max_output_tokens + thinking_tokens(profile), self._profiles.model.max_output_tokens)
         view, instruction = request.view, request.instruction
         if request.refused is not None:
             view = self._with_refusal(view, request)
@@ -119,13 +99,6 @@ class ForkSummarizer:
     def _progress(self) -> _ProgressMeter:
         return _ProgressMeter(self._journal, self._emit)
 
-    def _bill(self, model: str, usage: Usage) -> None:
-        self._journal.commit(CallCost(SOURCE, model, usage, cost_usd(model, usage, self._profiles.model)))
-
-    def _bill_failure(self, failure: ApiFailure) -> None:
-        if isinstance(failure, BrokenStreamFailure) and failure.usage.is_reported:
-            self._bill(failure.model or self._profiles.model.id, failure.usage)
-
 
 class _ProgressMeter:
     """Turns the summary's stream into progress; nothing of its text is shown before the boundary stands."""
@@ -150,7 +123,8 @@ class _ProgressMeter:
                 pass
 
 
-def _thinking_tokens(profile: RequestProfile) -> int:
+def thinking_tokens(profile: RequestProfile) -> int:
+    """Room for the thinking that comes before a fork's answer."""
     thinking = profile.thinking or {}
     match thinking.get("type"):
         case "enabled":

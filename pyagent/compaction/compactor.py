@@ -119,7 +119,8 @@ async def draft(ctx: PipelineContext, sizer: Sizer, tokens: int) -> SessionNotes
     )
     if isinstance(made, NoSummary):
         return Declined(made.reason, is_failure=True)
-    return SessionNotes(made.text, plan.view.items[made.plan.covered_end - 1].uuid)
+    covered_uuid = plan.view.items[made.plan.covered_end - 1].uuid
+    return SessionNotes(made.text, covered_uuid, is_draft=True, cost_usd=made.bill.cost_usd)
 
 
 async def preview(ctx: PipelineContext, sizer: Sizer, tokens: int, *, upto: int | None = None) -> Preview | Declined:
@@ -216,10 +217,8 @@ class CompactionRun:
 
     async def notes_plan(self) -> tuple[CompactionPlan, str] | None:
         """The plan that rests on the session's notes, and these as a summary; None if they can't serve."""
-        if not self.ctx.settings.gates.session_memory:
-            return None
         notes = await self.ctx.ports.notes.current()
-        if notes is None:
+        if notes is None or not (notes.is_draft or self.ctx.settings.gates.session_memory):
             return None
         plan = plan_from_notes(
             self.ctx.view,
@@ -230,7 +229,12 @@ class CompactionRun:
             before_tokens=self.tokens,
             overhead_tokens=self.ctx.overhead_tokens,
         )
-        return None if isinstance(plan, str) else (plan, notes_as_summary(notes.text, self.sizer))
+        if isinstance(plan, str):
+            return None
+        if notes.is_draft:
+            self.bill = Bill(calls=1, cost_usd=notes.cost_usd)
+            return replace(plan, layer="draft"), notes.text
+        return plan, notes_as_summary(notes.text, self.sizer)
 
     async def from_notes(self) -> Prepared | None:
         """Layer 2: no API call."""

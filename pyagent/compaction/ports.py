@@ -123,6 +123,9 @@ class SessionNotes:
     text: str
     covered_uuid: str
     """The last entry they tell of."""
+    is_draft: bool = False
+    """True for a summary made ahead by a model, at `cost_usd`."""
+    cost_usd: float | None = 0.0
 
 
 class NotesSource(Protocol):

@@ -8,6 +8,7 @@ Source: context pipeline design, section 6.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from pyagent.compaction.budget import CURRENT_ROUND_SHARE
@@ -24,6 +25,9 @@ from pyagent.view import View
 UPDATE_AT_SHARES = (0.40, 0.65)
 """Of the trigger; a third update is due at the warning line. Each costs a read of the whole context from the cache, so
 more of them would cost more than the summaries they save."""
+LAST_UPDATE_SHARE = 0.85
+"""Of the trigger: where the warning line lies lower, as in small windows, the last update waits until here, else more
+would have happened since the notes than may stay verbatim behind them. A draft is begun here too."""
 MIN_TOOL_CALLS_BETWEEN = 3
 
 WAIT_S = 15.0
@@ -52,13 +56,59 @@ def update_due(view: View, tokens: int, thresholds: Thresholds, progress: NotesP
     """Why the notes should be brought up to date now; empty if they should not."""
     if not is_cache_warm or view.open_tool_uses():
         return ""
-    lines = (*(int(share * thresholds.trigger) for share in UPDATE_AT_SHARES), thresholds.warning)
-    steps = sorted(set(lines))
+    steps = _steps(thresholds)
     if progress.updates >= len(steps) or tokens < steps[progress.updates]:
         return ""
     if _tool_calls_since(view, progress.covered_uuid) < MIN_TOOL_CALLS_BETWEEN:
         return ""
     return f"{tokens:,} tokens have passed {steps[progress.updates]:,}"
+
+
+def _steps(thresholds: Thresholds) -> list[int]:
+    lines = (*(int(share * thresholds.trigger) for share in UPDATE_AT_SHARES), _last_line(thresholds))
+    return sorted(set(lines))
+
+
+def _last_line(thresholds: Thresholds) -> int:
+    return max(thresholds.warning, int(LAST_UPDATE_SHARE * thresholds.trigger))
+
+
+def has_updates_to_come(thresholds: Thresholds, progress: NotesProgress) -> bool:
+    """Whether the schedule still holds an update before the trigger: then no draft is needed beside the notes."""
+    return progress.updates < len(_steps(thresholds))
+
+
+def draft_due(
+    view: View,
+    tokens: int,
+    thresholds: Thresholds,
+    notes: SessionNotes | None,
+    sizer: Sizer,
+    *,
+    overhead_tokens: int,
+    is_cache_warm: bool,
+) -> str:
+    """Why a summary should be drafted ahead now; empty if not: the notes would serve, or it is too early or late."""
+    if not is_cache_warm or view.open_tool_uses() or not _last_line(thresholds) <= tokens < thresholds.trigger:
+        return ""
+    if notes is None:
+        return "there are no notes"
+    plan = plan_from_notes(
+        view, notes, sizer, thresholds, trigger="auto", before_tokens=tokens, overhead_tokens=overhead_tokens
+    )
+    return plan if isinstance(plan, str) else ""
+
+
+_NOTES = re.compile(r"<notes>\s*(.*?)\s*</notes>", re.DOTALL | re.IGNORECASE)
+
+
+def parse_notes(text: str, stop_reason: str | None) -> str | None:
+    """The notes in an answer, or None if it holds none: nothing to go by, or cut off in their midst."""
+    found = _NOTES.findall(text)
+    if not found or stop_reason in ("refusal", "tool_use"):
+        return None
+    notes = str(found[-1])
+    return None if is_only_template(notes) else notes
 
 
 def notes_template() -> str:

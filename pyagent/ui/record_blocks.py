@@ -18,6 +18,7 @@ MAX_DETAIL_CHARS = 200_000
 _LAYER_WORDS = {
     "full": "summary",
     "session_memory": "session memory",
+    "draft": "prepared summary",
     "reactive": "after a refusal of the server",
     "extractive": "extract, no model",
     "server": "by the server",

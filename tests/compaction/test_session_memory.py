@@ -140,7 +140,7 @@ async def test_a_draft_made_ahead_serves_like_notes() -> None:
     talk.task("since then", rounds=2, tokens=100)
     result = await bench.compact()
     assert result.compacted is not None
-    assert result.compacted.calls == 0
+    assert (result.compacted.layer, result.compacted.calls) == ("draft", 1)
     assert "Made ahead." in talk.view.items[0].entry.text
     assert "since then" in [item.entry.text for item in talk.view]
 

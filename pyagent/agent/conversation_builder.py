@@ -1,0 +1,442 @@
+"""Puts one conversation together from its parts."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyagent import __version__
+from pyagent.agent.checkpoint_keeper import CheckpointKeeper
+from pyagent.agent.checkpoints import ShadowRepository, work_tree_of
+from pyagent.agent.context_keeper import PipelineKeeper
+from pyagent.agent.context_report import ContextFacts, context_report
+from pyagent.agent.conversation import CommandHandler, Conversation, ConversationParts
+from pyagent.agent.encoding import LocalEncoding
+from pyagent.agent.gatekeeper import SessionGatekeeper
+from pyagent.agent.git_state import branch_of
+from pyagent.agent.host import Host, NewSession, ResumedSession
+from pyagent.agent.journal import Clock, Journal
+from pyagent.agent.long_wait import asks_to_wait
+from pyagent.agent.memory_files import load_memory_files
+from pyagent.agent.memory_keeper import MemoryKeeper
+from pyagent.agent.model_access import ModelAccess, ModelDesk
+from pyagent.agent.model_choice import ModelChoice
+from pyagent.agent.notes import DRAFT_SOURCE, NotesKeeper
+from pyagent.agent.permissions import PermissionEngine
+from pyagent.agent.pipeline_ports import NoHooks
+from pyagent.agent.reports import StatusFacts, breaks_text, cost_report, status_report
+from pyagent.agent.restore_sources import DiskSources
+from pyagent.agent.rewind import RewindCommands
+from pyagent.agent.sampler import MainSampler, ProfileBook
+from pyagent.agent.session_commands import SessionCommands
+from pyagent.agent.session_store import (
+    RecordSink,
+)
+from pyagent.agent.side_calls import SideCalls
+from pyagent.agent.summarizer import SOURCE as SUMMARY_SOURCE
+from pyagent.agent.summarizer import ForkSummarizer
+from pyagent.agent.tool_runner import ToolRunner
+from pyagent.agent.turn import TurnParts
+from pyagent.agent.wire.render import Renderer
+from pyagent.agent.wire.retry import CallWaits
+from pyagent.compaction.cleanup import cleanup_after
+from pyagent.compaction.pipeline import Pipeline
+from pyagent.compaction.ports import Ports
+from pyagent.compaction.tracking import AutoCompactTracking
+from pyagent.events import EventSink, Report
+from pyagent.launch import LaunchOptions
+from pyagent.log import Boundary, Record
+from pyagent.settings import Settings
+from pyagent.state import ConversationState
+from pyagent.tools.shell import ShellSession
+from pyagent.tools.tool import AnyTool, Asker, ToolContext, nobody
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlace:
+    """Where a conversation is kept and what it starts from."""
+
+    session_id: str
+    state: ConversationState
+    sink: RecordSink
+    transcript_path: Path | None
+    results_dir: Path
+    notes_path: Path | None
+    """The file of the session's background notes; None if nothing of the session is kept."""
+    problems: tuple[str, ...] = ()
+    forked_records: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all conversations of one program run share."""
+
+    options: LaunchOptions
+    settings: Settings
+    emit: EventSink
+    is_trusted: bool
+    encoding: LocalEncoding
+    desk: ModelDesk
+    waits: CallWaits
+    clock: Clock
+    started_at: datetime
+    host: Host
+    """`/clear` and `/resume` go through it."""
+
+    @property
+    def extra_dirs(self) -> tuple[Path, ...]:
+        return tuple(Path(folder) for folder in self.settings.additional_dirs)
+
+
+class RunLimits:
+    """How far one prompt may go: API rounds, and dollars from now on. None: no limit.
+
+    What a resumed session cost before does not count: the budget is this run's.
+    """
+
+    def __init__(self, state: ConversationState, max_rounds: int | None, max_budget_usd: float | None) -> None:
+        self._state = state
+        self._max_rounds = max_rounds
+        self._max_budget_usd = max_budget_usd
+        self._spent_before_usd = state.cost_usd
+
+    def stop_reason(self, api_rounds: int) -> str:
+        if self._max_rounds is not None and api_rounds >= self._max_rounds:
+            return "max_turns"
+        if self._max_budget_usd is not None and self._spent_usd >= self._max_budget_usd:
+            return "budget"
+        return ""
+
+    @property
+    def _spent_usd(self) -> float:
+        return self._state.cost_usd - self._spent_before_usd
+
+
+class ConversationBuilder:
+    """Puts one conversation together."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        session: SessionPlace,
+        journal: Journal,
+        access: ModelAccess,
+        profiles: ProfileBook,
+        tools: dict[str, AnyTool],
+        engine: PermissionEngine,
+    ) -> None:
+        self._shared = shared
+        self._options, self._settings, self._emit = shared.options, shared.settings, shared.emit
+        self._session, self._journal, self._access = session, journal, access
+        self._profiles, self._tools = profiles, tools
+        self._source = "sdk" if self._options.is_headless else "repl_main_thread"
+        self._shell = ShellSession(self._settings, environ=self._options.environ)
+        self._renderer = Renderer(lambda data: shared.encoding.count(data.decode("utf-8", "replace")))
+        self._memory = MemoryKeeper(
+            lambda: load_memory_files(
+                self._options.cwd, self._options.home, self._options.environ, is_trusted=shared.is_trusted
+            ),
+            journal=journal,
+            emit=self._emit,
+        )
+        self._checkpoints = CheckpointKeeper(
+            self._open_shadow if self._settings.has_file_checkpoints and self._options.is_persistent else None,
+            journal=journal,
+            emit=self._emit,
+        )
+        self._gatekeeper = SessionGatekeeper(engine)
+        self._ask: Asker = nobody
+        waits = shared.waits
+        if not self._options.is_headless:
+            waits = replace(waits, agree_to_wait=asks_to_wait(lambda: self._ask))
+        self._choice = ModelChoice(
+            shared.desk,
+            self._settings,
+            profiles=profiles,
+            access=lambda: self._access,
+            effort=journal.state.settings.get("effort") or self._settings.effort,
+        )
+        for problem in self._choice.problems():
+            self._emit(Notice(problem, "warning"))
+        reports_breaks = self._settings.compaction.gates.prompt_cache_break_detection
+        self._sampler = MainSampler(
+            access.client,
+            journal=journal,
+            profiles=profiles,
+            renderer=self._renderer,
+            emit=self._emit,
+            source=self._source,
+            sends_wire_events=self._options.is_headless,
+            store=shared.desk.store,
+            base_url=access.endpoint,
+            reports_cache_breaks=reports_breaks,
+            waits=waits,
+            fallbacks=self._choice.fallbacks,
+            sends_diagnostics=reports_breaks and access.is_first_party,
+        )
+        self._keeper = self._make_keeper()
+        self._model_facts: asyncio.Task[None] | None = None
+
+    async def _settle_model(self) -> None:
+        """Before the first request: what the server says of the model replaces what the catalogue says."""
+        if self._model_facts is None:
+            self._model_facts = asyncio.create_task(self._ask_endpoint(self._access))
+        await asyncio.shield(self._model_facts)
+
+    async def _ask_endpoint(self, access: ModelAccess) -> None:
+        info = await self._shared.desk.ask_endpoint(access)
+        if info == access.info or access is not self._access:
+            return
+        self._access = replace(access, info=info)
+        current = self._profiles.current
+        is_used = current.profile_id in self._journal.state.profiles
+        profile = current if is_used else self._choice.profile(self._access, current)
+        self._profiles.replace(profile, info)
+        self._keeper.tell_gauge()
+
+    async def _prepare_prompt(self) -> None:
+        self._choice.new_prompt()
+        await self._settle_model()
+        await self._memory.before_prompt()
+        await self._checkpoints.before_prompt()
+
+    def _open_shadow(self) -> ShadowRepository:
+        options = self._options
+        user_home = Path(options.environ.get("HOME") or Path.home())
+        tree = work_tree_of(options.cwd, user_home)
+        return ShadowRepository(options.home, tree, self._session.session_id, user_home=user_home)
+
+    async def _close(self) -> None:
+        if self._model_facts is not None:
+            self._model_facts.cancel()
+            await asyncio.gather(self._model_facts, return_exceptions=True)
+        await self._notes.close()
+        await self._shell.close()
+
+    def _make_keeper(self) -> PipelineKeeper:
+        journal, encoding = self._journal, self._shared.encoding
+        pipeline = Pipeline.resumed(encoding, AutoCompactTracking.from_json(journal.state.tracking))
+        self._side_calls = SideCalls(
+            self._access.client, journal=journal, profiles=self._profiles, waits=self._shared.waits
+        )
+        self._notes = NotesKeeper(
+            self._side_calls,
+            self._summarizer(DRAFT_SOURCE, lambda event: None),
+            pipeline=pipeline,
+            journal=journal,
+            profiles=self._profiles,
+            renderer=self._renderer,
+            settings=self._settings.compaction,
+            path=self._session.notes_path,
+        )
+        ports = Ports(
+            summarizer=self._summarizer(SUMMARY_SOURCE, self._emit),
+            sources=DiskSources(
+                journal.state, load_memory=self._memory.load_for_restore, is_memory=self._memory.is_memory
+            ),
+            hooks=NoHooks(),
+            notes=self._notes,
+            new_uuid=new_uuid,
+            clock=self._shared.clock,
+            emit=self._emit,
+        )
+        return PipelineKeeper(
+            pipeline,
+            ports,
+            journal=journal,
+            profiles=self._profiles,
+            settings=self._settings.compaction,
+            emit=self._emit,
+            source=self._source,
+            transcript_path=str(self._session.transcript_path or ""),
+            encoding_ready=encoding.ready,
+            notes=self._notes,
+            after_boundary=self._after_boundary,
+            learn_window=self._learn_window,
+        )
+
+    def _summarizer(self, source: str, emit: EventSink) -> ForkSummarizer:
+        return ForkSummarizer(
+            self._side_calls,
+            journal=self._journal,
+            profiles=self._profiles,
+            renderer=self._renderer,
+            emit=emit,
+            source=source,
+        )
+
+    def _after_boundary(self, boundary: Boundary) -> None:
+        """What the conversation forgets once a compaction stands in the log."""
+        has_attribution = self._settings.compaction.gates.commit_attribution
+        cleanup = cleanup_after(self._source, has_commit_attribution=has_attribution)
+        if cleanup.resets_notes:
+            self._notes.after_boundary(boundary)
+        if cleanup.resets_memory_files:
+            self._memory.after_boundary()
+
+    def _learn_window(self, window_tokens: int, is_named: bool) -> None:
+        """Believe the server about its window: for good if it named the figure, else for this session."""
+        model = self._profiles.model
+        if window_tokens >= model.window_tokens:
+            return
+        if is_named and not self._access.is_offline:
+            self._shared.desk.store.learn(self._access.endpoint, model.id, window_tokens=window_tokens)
+        self._profiles.replace(self._profiles.current, replace(model, window_tokens=window_tokens))
+
+    def parts(self) -> ConversationParts:
+        options, journal = self._options, self._journal
+        runner = ToolRunner(
+            self._tools,
+            journal=journal,
+            emit=self._emit,
+            gatekeeper=self._gatekeeper,
+            context_for=self._tool_context,
+            before_run=self._checkpoints.before_tool,
+        )
+        turn = TurnParts(
+            journal,
+            self._sampler,
+            self._keeper,
+            runner,
+            RunLimits(journal.state, options.max_turns, options.max_budget_usd),
+            self._emit,
+        )
+
+        def with_person(conversation: Conversation) -> TurnParts:
+            self._gatekeeper.ask_person = conversation.ask
+            self._ask = conversation.ask_questions
+            return turn
+
+        return ConversationParts(
+            session_id=self._session.session_id,
+            journal=journal,
+            turn=with_person,
+            emit=self._emit,
+            prepare_prompt=self._prepare_prompt,
+            check_prompt=self._keeper.check_room,
+            opened=self._tell_figures,
+            commands=self._handlers(),
+            permissions=self._gatekeeper,
+            close=self._close,
+            after_turn=self._checkpoints.after_turn,
+        )
+
+    def _handlers(self) -> dict[str, CommandHandler]:
+        commands = self._commands()
+        rewind = RewindCommands(
+            journal=self._journal,
+            checkpoints=self._checkpoints,
+            emit=self._emit,
+            load_history=self._load_history,
+            summarise_upto=commands.compact_upto,
+            moved=self._moved,
+        )
+        return {**commands.handlers(), "rewind": rewind.handle}
+
+    async def _load_history(self) -> None:
+        """All of the session is in memory already."""
+
+    def _moved(self) -> None:
+        """The conversation stands elsewhere: so do its figures."""
+        self._keeper.tell_gauge()
+        self._keeper.tell_cost()
+
+    async def _tell_figures(self) -> None:
+        """The gauge and the bill as they stand, first from the coarse measure and then from the encoding."""
+        self._keeper.tell_gauge()
+        self._keeper.tell_cost()
+        await self._shared.encoding.ready()
+        await self._settle_model()
+        self._keeper.tell_gauge()
+
+    def _tool_context(self, use_id: str, report: Callable[[str], None]) -> ToolContext:
+        cwd = Path(self._journal.state.settings.get("cwd") or self._options.cwd)
+        return ToolContext(
+            tool_use_id=use_id,
+            cwd=cwd,
+            allowed_dirs=(self._options.cwd, *self._shared.extra_dirs),
+            files=self._journal.state,
+            results_dir=self._session.results_dir,
+            count_tokens=self._keeper.sizer.text,
+            report=report,
+            shell=self._shell,
+            env=self._settings.env,
+            transcript=self._journal.state,
+            ask=self._ask,
+        )
+
+    def _commands(self) -> SessionCommands:
+        host = self._shared.host
+        return SessionCommands(
+            journal=self._journal,
+            keeper=self._keeper,
+            emit=self._emit,
+            set_mode=lambda mode: self._gatekeeper.set_mode(mode),  # type: ignore[arg-type]  # checked by the command
+            set_model=self._set_model,
+            set_effort=self._choice.choose_effort,
+            reports={"context": self._context_report, "cost": self._cost_report, "status": self._status_report},
+            start_over=lambda: host.switch_to(NewSession()),
+            resume=lambda wanted: host.switch_to(ResumedSession(wanted)),
+        )
+
+    def _set_model(self, name: str) -> str:
+        access = self._shared.desk.access(name)
+        self._profiles.back_to_main()
+        profile = self._choice.profile(access, self._profiles.current)
+        self._access = access
+        self._model_facts = None
+        self._sampler.client = self._side_calls.client = access.client
+        self._profiles.replace(profile, access.info)
+        return access.info.id
+
+    def _context_report(self, argument: str) -> Report:
+        keeper = self._keeper
+        context, sizer = keeper.context(), keeper.sizer
+        expires_in_s = keeper.cache_expires_in_s()
+        tools = {str(tool["name"]): sizer.text(str(tool)) for tool in self._profiles.current.tools}
+        facts = ContextFacts(
+            view=self._journal.state.view,
+            gauge=keeper.gauge(),
+            thresholds=context.thresholds,
+            model=self._access.info.id,
+            system_tokens=sizer.text(self._profiles.current.system),
+            tool_tokens=tools,
+            branch=self._journal.state.branch,
+            gates=self._settings.compaction.gates,
+            extra_lines=self._notes.lines(),
+            cache_text=("cold" if expires_in_s is None else f"warm for another {expires_in_s / 60:.0f} min")
+            + breaks_text(self._sampler.cache_breaks),
+        )
+        return context_report(facts, sizer, is_full=argument == "all")
+
+    def _cost_report(self, argument: str) -> Report:
+        open_for_s = (self._shared.clock() - self._shared.started_at).total_seconds()
+        return cost_report(self._journal.state, open_for_s, self._sampler.cache_breaks)
+
+    def _status_report(self, argument: str) -> Report:
+        state = self._journal.state
+        facts = StatusFacts(
+            version=__version__,
+            session_id=self._session.session_id,
+            title=state.settings.get("title", ""),
+            transcript_path=str(self._session.transcript_path or ""),
+            model=self._access.info.id,
+            endpoint=self._access.endpoint,
+            mode=self._gatekeeper.engine.mode,
+            cwd=state.settings.get("cwd") or str(self._options.cwd),
+            git_branch=branch_of(self._options.cwd),
+            context_files=[file.path for file in self._memory.load_for_restore()],
+        )
+        return status_report(facts)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def new_uuid() -> str:
+    return str(uuid.uuid4())
