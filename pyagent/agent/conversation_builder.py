@@ -47,7 +47,7 @@ from pyagent.compaction.cleanup import cleanup_after
 from pyagent.compaction.pipeline import Pipeline
 from pyagent.compaction.ports import Ports
 from pyagent.compaction.tracking import AutoCompactTracking
-from pyagent.events import EventSink, Report
+from pyagent.events import EventSink, Notice, Report
 from pyagent.launch import LaunchOptions
 from pyagent.log import Boundary, Record
 from pyagent.settings import Settings
