@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,14 @@ def ok(body: bytes, *headers: str) -> bytes:
     return head.encode() + b"\r\n\r\n" + body
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def server(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[int, list[bytes]]]:
     """(port, heads of the requests that came)."""
     heads: list[bytes] = []
+    serving: set[asyncio.Task[Any] | None] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(asyncio.current_task())
         try:
             heads.append(await reader.readuntil(b"\r\n\r\n"))
             await answer(heads[-1], reader, writer)
@@ -53,10 +55,14 @@ async def server(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIter
             return
         finally:
             writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     async with listening:
         yield listening.sockets[0].getsockname()[1], heads
+        # A connection that is still being served would outlive the loop.
+        await asyncio.gather(*(task for task in serving if task is not None), return_exceptions=True)
 
 
 def client(port: int, environ: Mapping[str, str] | None = None, **changes: Any) -> WebClient:
