@@ -97,7 +97,7 @@ class ToolRunner:
                 loop = await self._run_batch([use for _, use in batch], waiting, broken_inputs, loop)
         except asyncio.CancelledError:
             for use in waiting:
-                self._commit(use, _error(use, INTERRUPTED_TEXT))
+                self._commit(use, _error(use, INTERRUPTED_TEXT, is_interrupted=True))
             raise
         return loop
 
@@ -142,7 +142,10 @@ class ToolRunner:
             for use, outcome in zip(batch, outcomes, strict=True):
                 if use in waiting:
                     waiting.remove(use)
-                    self._commit(use, outcome if isinstance(outcome, _Ran) else _error(use, INTERRUPTED_TEXT))
+                    self._commit(
+                        use,
+                        outcome if isinstance(outcome, _Ran) else _error(use, INTERRUPTED_TEXT, is_interrupted=True),
+                    )
             raise
         return loop
 
@@ -211,9 +214,9 @@ class ToolRunner:
             self._journal.commit(SettingChanged("cwd", str(result.cwd)))
 
 
-def _error(use: ToolUseBlock, text: str) -> _Ran:
+def _error(use: ToolUseBlock, text: str, *, is_interrupted: bool = False) -> _Ran:
     """The outcome of a call that was not run, or failed."""
-    return _Ran(ToolResult.error(text), use.name, 0.0)
+    return _Ran(ToolResult.error(text, display={"interrupted": True} if is_interrupted else {}), use.name, 0.0)
 
 
 def _validation_text(name: str, error: ValidationError) -> str:
