@@ -179,7 +179,8 @@ class ToolRunner:
             self._emit(ToolStarted(use.id, use.name, summary, use.input))
             started_at = self._journal.clock()
             result = await tool.run(tool_input, context)
-            result = await asyncio.to_thread(within_cap, result, tool, context)
+            if len(result.text) > tool.result_cap_chars:
+                result = await asyncio.to_thread(within_cap, result, tool, context)
             duration_s = round((self._journal.clock() - started_at).total_seconds(), 3)
         self._emit(ToolFinished(use.id, use.name, summary, result.is_error, result.text, duration_s, result.display))
         return _Ran(result, summary, duration_s)
@@ -188,8 +189,11 @@ class ToolRunner:
         self, tool: AnyTool, use: ToolUseBlock, tool_input: ToolInput, context: ToolContext
     ) -> ToolResult | None:
         """None if the call may run, else the result that refuses it."""
-        # In a thread: the question of an edit holds the file before and after.
-        question = await asyncio.to_thread(tool.permission, tool_input, context)
+        if tool.is_read_only:
+            question = tool.permission(tool_input, context)
+        else:
+            # In a thread: the question of an edit holds the file before and after.
+            question = await asyncio.to_thread(tool.permission, tool_input, context)
         match self._gatekeeper.decide(tool, use.input, question, context):
             case Allow():
                 return None

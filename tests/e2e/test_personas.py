@@ -80,9 +80,11 @@ async def test_a_body_over_the_limit_is_compacted_and_the_turn_goes_on(
         is_summary=lambda request: "<summary>" in request.last_text,
         summary_text="<summary>" + "\n".join(f"{n}. Section" for n in range(1, 10)) + "</summary>",
     )
-    async with FakeMessagesServer(rounds, persona=make(limit_bytes=100_000)) as server:
-        async with running_agent(launch_options(tmp_path, server.url)) as agent:
-            ended = await agent.prompt("count")
+    async with (
+        FakeMessagesServer(rounds, persona=make(limit_bytes=100_000)) as server,
+        running_agent(launch_options(tmp_path, server.url)) as agent,
+    ):
+        ended = await agent.prompt("count")
     assert isinstance(ended, TurnFinished), ended
     assert ended.text == "Done."
     assert {request.status for request in server.message_requests} == {200, 413}
