@@ -46,23 +46,18 @@ class ContextFacts:
 
 def context_report(facts: ContextFacts, sizer: Sizer, *, is_full: bool) -> Report:
     """`is_full` lists the largest items one by one."""
-    parts = content_parts(facts.view, sizer)
-    overhead = facts.system_tokens + sum(facts.tool_tokens.values())
-    listed: list[tuple[str, int]] = [
-        ("system prompt", facts.system_tokens),
-        ("tool declarations", sum(facts.tool_tokens.values())),
-        *sorted(parts.items(), key=lambda pair: -pair[1]),
-    ]
     gauge, lines = facts.gauge, []
+    overhead = {"system prompt": facts.system_tokens, "tool declarations": sum(facts.tool_tokens.values())}
+    listed = _shared_out(gauge.used_tokens, overhead | content_parts(facts.view, sizer))
     mark = "~" if gauge.is_estimate else ""
     lines.append(
         f"{facts.model} · {mark}{gauge.used_tokens:,} of {gauge.window_tokens:,} tokens "
         f"({gauge.used_tokens / gauge.window_tokens:.1%}) · {_left(gauge)} · {gauge.state}"
     )
-    lines += [_bar(gauge), "", "By kind (local estimate)"]
-    total = overhead + sum(parts.values())
-    lines += [f"  {name:<22} {tokens:>9,}  {tokens / max(total, 1):>6.1%}" for name, tokens in listed if tokens]
-    lines += [f"  {'together':<22} {total:>9,}", ""]
+    lines += [_bar(gauge), "", "By kind (estimated shares)"]
+    total = max(gauge.used_tokens, 1)
+    lines += [f"  {name:<22} {tokens:>9,}  {tokens / total:>6.1%}" for name, tokens in listed if tokens]
+    lines += [f"  {'together':<22} {gauge.used_tokens:>9,}", ""]
     lines += _threshold_lines(facts)
     lines += ["", f"Prompt cache: {facts.cache_text}", ""]
     lines += _history_lines(facts)
@@ -77,6 +72,22 @@ def context_report(facts: ContextFacts, sizer: Sizer, *, is_full: bool) -> Repor
     return Report("Context", "\n".join(lines), _data(facts, listed))
 
 
+def _shared_out(total: int, estimates: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The count that decides, shared out in proportion to the local estimates, so that the parts add up to it.
+
+    System prompt and tools come first, then the rest, largest first.
+    """
+    whole = max(sum(estimates.values()), 1)
+    shares: list[tuple[str, int]] = []
+    given = estimated = 0
+    for name, tokens in estimates.items():
+        estimated += tokens
+        share = total * estimated // whole - given
+        given += share
+        shares.append((name, share))
+    return [*shares[:2], *sorted(shares[2:], key=lambda pair: -pair[1])]
+
+
 def content_parts(view: View, sizer: Sizer) -> Counter[str]:
     """Tokens of the view's messages by kind."""
     parts: Counter[str] = Counter()
@@ -86,8 +97,22 @@ def content_parts(view: View, sizer: Sizer) -> Counter[str]:
             tokens = _block_tokens(block, sizer)
             parts[_kind_of(item, block, view)] += tokens
             frame -= tokens
-        parts["message frames"] += max(frame, 0)
+        parts[_unmeasured_kind(item)] += max(frame, 0)
     return parts
+
+
+def _unmeasured_kind(item: ViewItem) -> str:
+    """What an item's tokens are that its texts do not account for."""
+    blocks = [
+        part
+        for block in (*item.blocks(), *item.answer_blocks())
+        for part in (block.content if isinstance(block, ToolResultBlock) else (block,))
+    ]
+    if any(isinstance(block, ImageBlock | DocumentBlock) for block in blocks):
+        return "images and documents"
+    if any(isinstance(block, ThinkingBlock | RedactedThinkingBlock) for block in blocks):
+        return "thinking"
+    return "message frames"
 
 
 def _kind_of(item: ViewItem, block: Block, view: View) -> str:

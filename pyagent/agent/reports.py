@@ -27,7 +27,7 @@ def cost_report(state: ConversationState, session_total_s: float, breaks: Sequen
         share = total.cache_read_tokens / total.prompt_tokens if total.prompt_tokens else 0.0
         lines.append(f"{model}: {price}")
         lines.append(
-            f"  {total.calls:,} calls · {total.prompt_tokens:,} tokens sent, {share:.0%} of them read from the cache · "
+            f"  {_calls(total.calls)} · {total.prompt_tokens:,} tokens sent, {share:.0%} of them read from the cache · "
             f"{total.cache_write_tokens:,} written to it · {total.output_tokens:,} received"
         )
         data["models"][model] = {
@@ -57,9 +57,13 @@ def cost_report(state: ConversationState, session_total_s: float, breaks: Sequen
     return Report("Cost", "\n".join(head + lines), data)
 
 
+def _calls(count: int) -> str:
+    return f"{count:,} call" + ("" if count == 1 else "s")
+
+
 def _source_line(source: str, total: ModelTotal) -> str:
     price = "price unknown" if total.has_unknown_price else f"${total.cost_usd:,.4f}"
-    return f"for the {_SOURCE_WORDS.get(source, source)}: {price} in {total.calls:,} calls"
+    return f"for the {_SOURCE_WORDS.get(source, source)}: {price} in {_calls(total.calls)}"
 
 
 def _break_line(found: CacheBreak) -> str:

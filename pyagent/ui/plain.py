@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from types import FrameType
@@ -367,7 +367,7 @@ class PlainSession:
         options += ["No", "No, and tell the model what to do instead"]
         self._bell()
         try:
-            chosen = self._choose(options)
+            chosen = self._choose(options, {"y": "Yes, once", "n": "No"})
         except KeyboardInterrupt:
             self._handle.send(Interrupt())
             return
@@ -410,8 +410,9 @@ class PlainSession:
             return tuple(question.options[int(part) - 1].label for part in dict.fromkeys(parts))
         return (line,) if line else ()
 
-    def _choose(self, options: list[str]) -> int | None:
-        """The index of the chosen option; None for none."""
+    def _choose(self, options: list[str], letters: Mapping[str, str] | None = None) -> int | None:
+        """The index of the chosen option; None for none. `letters` are options known by their first letter, so that
+        `y` and `yes` are answers too."""
         for number, option in enumerate(options, start=1):
             self._printer.line(f"{number}. {option}")
         while True:
@@ -420,6 +421,10 @@ class PlainSession:
                 return None
             if line.strip().isdecimal() and 1 <= int(line) <= len(options):
                 return int(line) - 1
+            word = line.strip().lower()
+            named = (letters or {}).get(word[:1])
+            if named is not None and word in ("y", "yes", "n", "no"):
+                return options.index(named)
             self._printer.line(f"Type a number from 1 to {len(options)}, or nothing.")
 
     def _report(self, report: Report) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Literal
+
+import pytest
 
 from pyagent.events import (
     AnswerPermission,
@@ -124,6 +127,25 @@ def test_a_question_is_a_numbered_list_and_its_number_the_answer(tmp_path: Path)
     assert "Permission Required: Bash\nrm -rf build\n1. Yes, once\n2. Yes, and allow Bash(rm -rf build)" in out
     assert "Type a number from 1 to 4" in out
     assert agent.sent(AnswerPermission) == [AnswerPermission("q1", "session")]
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"), [("y", "once"), ("Yes", "once"), ("n", "no"), ("no", "no"), ("", "no"), ("1", "once")]
+)
+def test_a_question_takes_yes_and_no_for_an_answer(tmp_path: Path, typed: str, answer: Literal["once", "no"]) -> None:
+    asked = PermissionQuestion("Bash", "command", "rm -rf build", session_rule="Bash(rm -rf build)")
+
+    def answers(command: Command) -> Sequence[Event]:
+        match command:
+            case SubmitPrompt():
+                return [PermissionNeeded("q1", "t1", asked)]
+            case AnswerPermission():
+                return [PermissionSettled("q1", True), TurnFinished("end_turn", 1, 1.0)]
+            case _:
+                return []
+
+    _, _, agent = run(tmp_path, ["go", typed], answers)
+    assert agent.sent(AnswerPermission) == [AnswerPermission("q1", answer)]
 
 
 def test_no_with_words_tells_the_model_what_to_do_instead(tmp_path: Path) -> None:
