@@ -155,4 +155,5 @@ def profile_for(
         output_config=thinking.output_config,
         cache_ttl="1h" if settings.is_cache_ttl_1h else "5m",
         block_binding_drop=info.has_preserved_thinking and not access.is_offline,
+        has_system_messages=info.takes_system_messages and access.is_first_party,
     )

@@ -85,7 +85,7 @@ class ForkSummarizer:
         results = tuple(parse_block(raw) for raw in request.refused.results)
         answer = AssistantEntry("", self._profiles.model.id, request.refused.content, "tool_use", Usage(), "", "")
         for payload in (
-            UserEntry((TextBlock(request.instruction),), origin="reminder"),
+            UserEntry((TextBlock(request.instruction),), origin="continuation"),
             answer,
             UserEntry(results, origin="tool_results"),
         ):

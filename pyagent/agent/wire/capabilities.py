@@ -31,6 +31,7 @@ Feature: TypeAlias = Literal[
     "block_binding",
     "cache_control",
     "cache_1h",
+    "system_messages",
 ]
 """What can be switched off for a server."""
 FEATURES: tuple[str, ...] = get_args(Feature)
@@ -96,6 +97,8 @@ def degrade(profile: RequestProfile, facts: ServerFacts, now_s: float) -> Reques
         changes["cache_ttl"] = "5m"
     if not facts.is_on("diagnostics", now_s) and "diagnostics" in profile.extra:
         changes["extra"] = {name: value for name, value in profile.extra.items() if name != "diagnostics"}
+    if not facts.is_on("system_messages", now_s):
+        changes["has_system_messages"] = False
     if facts.max_output_tokens is not None and profile.max_tokens > facts.max_output_tokens:
         changes["max_tokens"] = facts.max_output_tokens
     return profile.with_changes(**changes) if changes else profile

@@ -72,7 +72,7 @@ _OTHER_CAP = re.compile(
 _REFUSED_FIELD = re.compile(
     r"extra inputs are not permitted|unknown (?:field|parameter|argument|name)|unrecognized|unsupported (?:field|"
     r"parameter)|unexpected (?:field|keyword|property)|not supported|additional properties|does not support|"
-    r"unexpected value\(s\)",
+    r"unexpected value\(s\)|input should be 'user' or 'assistant'",
     re.I,
 )
 _FEATURE_NAMES: tuple[tuple[re.Pattern[str], Feature], ...] = (
@@ -84,6 +84,7 @@ _FEATURE_NAMES: tuple[tuple[re.Pattern[str], Feature], ...] = (
     (re.compile(r"output_config|effort", re.I), "output_config"),
     (re.compile(r"cache_control[^\n]{0,20}ttl|ttl", re.I), "cache_1h"),
     (re.compile(r"cache_control", re.I), "cache_control"),
+    (re.compile(r"role\b.{0,40}(?:system|'user' or 'assistant')|`system` message", re.I | re.S), "system_messages"),
     (re.compile(r"thinking", re.I), "thinking"),
 )
 """(what the text names, the feature it means), the narrower first."""
@@ -97,6 +98,7 @@ _FEATURE_WORDS: dict[Feature, str] = {
     "block_binding": "control of bound thinking",
     "cache_control": "prompt caching",
     "cache_1h": "one-hour caching",
+    "system_messages": "system messages within a conversation",
     "count_tokens": "token counting",
     "models": "a list of models",
 }
@@ -204,6 +206,8 @@ def _uses(profile: RequestProfile, feature: Feature) -> bool:
             return profile.cache_ttl != "off"
         case "cache_1h":
             return profile.cache_ttl == "1h"
+        case "system_messages":
+            return profile.has_system_messages
         case "diagnostics":
             return "diagnostics" in profile.extra
         case "compaction" | "count_tokens" | "models":

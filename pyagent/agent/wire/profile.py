@@ -51,6 +51,10 @@ class RequestProfile:
     extra: JsonObject = field(default_factory=dict)
     """Further top-level fields, such as `metadata` or `speed`."""
     renderer_version: int = RENDERER_VERSION
+    has_system_messages: bool = False
+    """Notes behind the first response travel as `system` messages, which the model heeds without mistaking them for
+    the person's words; off, they are text of the user's message. Bound to the profile: the bytes of what was sent
+    never change."""
 
     @cached_property
     def profile_id(self) -> str:
@@ -109,6 +113,9 @@ class RequestProfile:
     def to_json(self) -> JsonObject:
         """The body of a `ProfileRecorded`."""
         body = {f.name: getattr(self, f.name) for f in fields(self)}
+        if not self.has_system_messages:
+            # Left out, so that profiles recorded before there was such a field keep their address.
+            del body["has_system_messages"]
         return body | {"tools": list(self.tools), "betas": list(self.betas)}
 
     @classmethod

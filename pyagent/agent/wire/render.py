@@ -26,11 +26,12 @@ from pyagent.agent.wire.normalise import (
     user_blocks,
 )
 from pyagent.agent.wire.profile import RequestProfile
-from pyagent.log import AssistantEntry
+from pyagent.log import AssistantEntry, UserEntry
 from pyagent.messages import JsonObject
 from pyagent.view import Overlay, View, ViewItem
 
 ItemKey: TypeAlias = tuple[str, tuple[int, ...]]
+Role: TypeAlias = Literal["user", "assistant", "system"]
 Estimate: TypeAlias = Callable[[bytes], int]
 """Raw tokens of a block's JSON bytes."""
 
@@ -71,7 +72,7 @@ class RenderedPart:
 class RenderedMessage:
     """One API message. `digest` covers everything up to and including it."""
 
-    role: Literal["user", "assistant"]
+    role: Role
     parts: tuple[RenderedPart, ...]
     data: bytes
     digest: bytes
@@ -122,6 +123,8 @@ class _CachedItem:
     parts: tuple[RenderedPart, ...]
     answers: tuple[RenderedPart, ...]
     may_think: bool
+    is_aside: bool = False
+    """A note of pyagent's, which may travel as a `system` message."""
 
 
 class Renderer:
@@ -152,7 +155,7 @@ class Renderer:
             if builder.is_prefix_of(items, profile) and (best is None or len(builder.items) > len(best.items)):
                 best = builder
         if best is None:
-            best = _Builder(profile.base_digest, self._text_part)
+            best = _Builder(profile, self._text_part)
             self._forget_unused(items)
         else:
             self._builders.remove(best)
@@ -172,7 +175,8 @@ class Renderer:
             return cached
         if item.is_user:
             blocks = user_blocks(item)
-            cached = _CachedItem(item.overlay, self._parts(blocks, item.uuid), (), may_think=False)
+            parts = self._parts(blocks, item.uuid)
+            cached = _CachedItem(item.overlay, parts, (), may_think=False, is_aside=_is_aside(item, parts))
         else:
             blocks = assistant_blocks(item)
             answers = self._parts(answer_blocks(item), item.uuid)
@@ -219,20 +223,25 @@ def image_tokens(width_px: int, height_px: int) -> int:
 class _Builder:
     """The messages of a view that grows at its end."""
 
-    def __init__(self, base_digest: bytes, text_part: Callable[[str], RenderedPart]) -> None:
+    def __init__(self, profile: RequestProfile, text_part: Callable[[str], RenderedPart]) -> None:
         self.items: list[ViewItem] = []
-        self._base_digest = base_digest
+        self._base_digest = profile.base_digest
+        self._has_system_messages = profile.has_system_messages
         self._text_part = text_part
         self._settled: list[RenderedMessage] = []
-        self._rolling = base_digest
+        self._rolling = self._base_digest
         self._role: Literal["user", "assistant"] = "user"
         self._parts: list[RenderedPart] = []
         self._keys: list[ItemKey] = []
+        self._asides: list[RenderedPart] = []
+        """Notes that came since the last response, for a `system` message behind the user's."""
+        self._aside_keys: list[ItemKey] = []
         self._is_paused = False
 
     def is_prefix_of(self, items: tuple[ViewItem, ...], profile: RequestProfile) -> bool:
         return (
             self._base_digest == profile.base_digest
+            and self._has_system_messages == profile.has_system_messages
             and len(self.items) <= len(items)
             and all(map(is_, self.items, items))
         )
@@ -242,8 +251,11 @@ class _Builder:
         if item.is_user:
             if cached.parts:
                 self._open("user")
-                self._parts += cached.parts
-                self._keys.append(item.key)
+                # Before the first response notes are part of the user's message: none may come first.
+                is_apart = cached.is_aside and self._has_system_messages and bool(self._settled)
+                parts, keys = (self._asides, self._aside_keys) if is_apart else (self._parts, self._keys)
+                parts += cached.parts
+                keys.append(item.key)
             return
         plain = tuple(part for part in cached.parts if not part.is_thinking)
         if not plain:
@@ -274,34 +286,56 @@ class _Builder:
             self._parts += cached.answers
 
     def messages(self) -> tuple[RenderedMessage, ...]:
-        if not self._parts:
-            return tuple(self._settled)
-        last = self._pending()
-        if last.role == "user" or last.is_paused:
-            return (*self._settled, last)
+        pending = self._pending()
+        if not pending or pending[-1].role != "assistant" or pending[-1].is_paused:
+            return (*self._settled, *pending)
         part = self._text_part(CONTINUE_TEXT)
-        return (*self._settled, last, _message("user", [part], (), _user_digest(self._rolling, [part])))
+        return (*self._settled, *pending, _message("user", [part], (), _user_digest(self._rolling, [part])))
 
     def _open(self, role: Literal["user", "assistant"]) -> None:
         """Go on with a message of this role, closing one of the other."""
         if role == self._role:
             return
-        if self._parts:
-            message = self._pending()
+        for message in self._pending():
             self._settled.append(message)
             self._rolling = message.digest
         self._role, self._parts, self._keys, self._is_paused = role, [], [], False
+        self._asides, self._aside_keys = [], []
 
-    def _pending(self) -> RenderedMessage:
+    def _pending(self) -> tuple[RenderedMessage, ...]:
+        """The message under construction, and the notes behind it."""
         if self._role == "assistant":
-            return _message("assistant", self._parts, tuple(self._keys), self._rolling, is_paused=self._is_paused)
+            keys = tuple(self._keys)
+            return (_message("assistant", self._parts, keys, self._rolling, is_paused=self._is_paused),)
         # Results stand first: the API takes text only after the last of them.
         parts = sorted(self._parts, key=lambda part: part.kind != "tool_result")
-        return _message("user", parts, tuple(self._keys), _user_digest(self._rolling, parts))
+        asides, keys = self._asides, tuple(self._keys)
+        if not parts:
+            # A `system` message must follow a user's, so alone they are one.
+            parts, asides, keys = asides, [], tuple(self._aside_keys)
+        if not parts:
+            return ()
+        message = _message("user", parts, keys, _user_digest(self._rolling, parts))
+        if not asides:
+            return (message,)
+        rolling = digest(message.digest, b"system", *(part.data for part in asides))
+        return (message, _message("system", asides, tuple(self._aside_keys), rolling))
+
+
+def _is_aside(item: ViewItem, parts: Sequence[RenderedPart]) -> bool:
+    """Whether an item is a note of pyagent's in plain text. What is quoted from files must not speak with the system's
+    voice: only memory, which is there to instruct, may."""
+    entry = item.record.payload
+    if item.overlay.folded_text is not None or not isinstance(entry, UserEntry):
+        return False
+    is_note = entry.origin == "reminder" or (
+        entry.origin == "attachment" and entry.label.startswith(("memory:", "plan", "tasks"))
+    )
+    return is_note and all(part.kind == "text" for part in parts)
 
 
 def _message(
-    role: Literal["user", "assistant"],
+    role: Role,
     parts: Sequence[RenderedPart],
     keys: tuple[ItemKey, ...],
     rolling: bytes,
@@ -462,9 +496,12 @@ def _fitting_budget(thinking: JsonObject, output_tokens: int) -> JsonObject | No
 def _is_loop_without_thinking(rendered: RenderedConversation) -> bool:
     """Whether a tool loop is open whose response does not begin with thinking: manual thinking is refused there, so it
     pauses until the next prompt."""
-    if len(rendered.messages) < 2:
+    messages = rendered.messages[-3:]
+    if messages and messages[-1].role == "system":
+        messages = messages[:-1]
+    if len(messages) < 2:
         return False
-    before, last = rendered.messages[-2:]
+    before, last = messages[-2:]
     is_open = last.role == "user" and before.role == "assistant" and any(p.kind == "tool_result" for p in last.parts)
     return is_open and not before.parts[0].is_thinking
 

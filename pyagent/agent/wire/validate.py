@@ -68,7 +68,18 @@ class Validator:
             return Fault(at, f"two {message.role} messages follow each other")
         if at == 0 and message.role != "user" and message.parts[0].kind != "compaction":
             return Fault(at, "the first message is not a user's")
+        if message.role == "system":
+            return self._note_fault(messages, at)
         return self._user_fault(messages, at) if message.role == "user" else self._response_fault(message, at)
+
+    def _note_fault(self, messages: tuple[RenderedMessage, ...], at: int) -> Fault | None:
+        if any(part.kind != "text" for part in messages[at].parts):
+            return Fault(at, "a system message holds more than text")
+        if messages[at - 1].role != "user":
+            return Fault(at, "a system message does not follow a user's")
+        if at + 1 < len(messages) and messages[at + 1].role != "assistant":
+            return Fault(at, "a system message is neither last nor before a response")
+        return None
 
     def _response_fault(self, message: RenderedMessage, at: int) -> Fault | None:
         for part in message.parts:

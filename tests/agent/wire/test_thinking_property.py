@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.repair import find_repair
-from pyagent.log import Boundary, ClearResults, Fold, Revoke, SetHead, Snip
-from pyagent.messages import JsonObject, ToolUseBlock
+from pyagent.log import Boundary, ClearResults, Fold, Revoke, SetHead, Snip, UserEntry
+from pyagent.messages import JsonObject, TextBlock, ToolUseBlock
 from pyagent.state import ConversationState
 from tests.agent.wire.builders import OPUS, Conversation, prompt, results, text_raw, use_raw
 from tests.fakes.binding import check_bindings
@@ -26,7 +26,10 @@ MODELS = ModelTable()
 OPUS_SPEC = next(spec for spec in MODELS.all() if spec.id == OPUS.model)
 HEADERS = {"anthropic-version": "2023-06-01"}
 NAMES = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-opus-4-8")
-STEPS = ("prompt", "round", "round", "finish", "clear", "fold", "snip", "compact", "undo", "redo", "rewind", "model")
+STEPS = (
+    *("prompt", "round", "round", "finish", "clear", "fold", "snip", "compact", "undo", "redo", "rewind", "model"),
+    *("note", "note", "system messages"),
+)
 
 
 class Player:
@@ -34,7 +37,7 @@ class Player:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.talk = Conversation(OPUS)
+        self.talk = Conversation(OPUS.with_changes(has_system_messages=seed % 2 == 0))
         self.talk.add(prompt("begin"))
         self.serial = 0
         self.undoable: list[int] = []
@@ -114,7 +117,11 @@ class Player:
             case "rewind":
                 self.talk.add(SetHead(chance.randrange(self.state.next_seq)))
             case "model":
-                self.talk.profile = OPUS.with_changes(model=chance.choice(NAMES))
+                self.talk.profile = self.talk.profile.with_changes(model=chance.choice(NAMES))
+            case "note":
+                self.talk.add(UserEntry((TextBlock(f"note {self.serial}"),), origin="reminder"))
+            case "system messages":
+                self.talk.profile = self.talk.profile.with_changes(has_system_messages=chance.choice((True, False)))
             case _:
                 pass
 
