@@ -7,6 +7,7 @@ Content made on this side (prompts, tool results, attachments) is typed from the
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -201,6 +202,24 @@ def block_to_record(block: Block) -> JsonObject:
             return record
         case _:
             return block_to_wire(block)
+
+
+UNKNOWN_IMAGE_TOKENS = 2_000
+"""For an image whose size is not known: more than most screenshots cost."""
+
+MAX_IMAGE_TOKENS = 4_784
+"""No image costs more: the server scales larger ones down."""
+
+IMAGE_PATCH_PX = 28
+"""Width and height in pixels of the square that one token of an image covers."""
+
+
+def image_tokens(width_px: int, height_px: int) -> int:
+    """What an image costs, in tokens. Its bytes have nothing to do with it."""
+    if width_px <= 0 or height_px <= 0:
+        return UNKNOWN_IMAGE_TOKENS
+    patches = math.ceil(width_px / IMAGE_PATCH_PX) * math.ceil(height_px / IMAGE_PATCH_PX)
+    return min(patches, MAX_IMAGE_TOKENS)
 
 
 def text_of(blocks: Iterable[Block]) -> str:

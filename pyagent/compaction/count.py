@@ -27,6 +27,7 @@ from pyagent.messages import (
     ToolResultBlock,
     ToolUseBlock,
     Usage,
+    image_tokens,
 )
 from pyagent.view import Overlay, View, ViewIndex, ViewItem
 
@@ -52,10 +53,6 @@ SUSPICIOUS_RATIO = 1.5
 """Usage above this times the local estimate is taken for a miscount (a doubled report) until a second agrees."""
 
 MESSAGE_TOKENS = 10
-IMAGE_PATCH_PX = 28
-MAX_IMAGE_TOKENS = 4_784
-"""The most one image costs after the server has scaled it down."""
-UNKNOWN_IMAGE_TOKENS = 2_000
 DOCUMENT_PAGE_TOKENS = 2_000
 BYTES_PER_TOKEN = 2.3
 """Of the newer Claude tokenizer on code: used until the encoding is loaded, for the gauge only."""
@@ -214,13 +211,6 @@ def _has_thinking(item: ViewItem) -> bool:
 
 def _dump(value: JsonObject) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-
-
-def image_tokens(width_px: int, height_px: int) -> int:
-    if width_px <= 0 or height_px <= 0:
-        return UNKNOWN_IMAGE_TOKENS
-    patches = math.ceil(width_px / IMAGE_PATCH_PX) * math.ceil(height_px / IMAGE_PATCH_PX)
-    return min(patches, MAX_IMAGE_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)

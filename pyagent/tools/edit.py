@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
 from pyagent.events import PermissionQuestion
 from pyagent.tools.editable import (
     Change,
-    carry_out,
+    carry_out_plan,
     check_creatable,
     encoded,
     load_original,
@@ -17,7 +16,6 @@ from pyagent.tools.editable import (
 )
 from pyagent.tools.matching import MatchError, replace_text
 from pyagent.tools.paths import missing_file_text, printable_name, resolve_path, write_question
-from pyagent.tools.shell import uninterrupted
 from pyagent.tools.text_file import Encoding
 from pyagent.tools.tool import RefusedError, ToolContext, ToolInput, ToolResult, description_beside
 
@@ -49,15 +47,7 @@ class EditTool:
         return write_question(self.name, change.path, context, old_text=old_text, new_text=new_text)
 
     async def run(self, tool_input: EditInput, context: ToolContext) -> ToolResult:
-        return await uninterrupted(asyncio.to_thread(_run, tool_input, context))
-
-
-def _run(tool_input: EditInput, context: ToolContext) -> ToolResult:
-    try:
-        change = plan_edit(tool_input, context)
-    except RefusedError as refusal:
-        return ToolResult.error(str(refusal))
-    return carry_out(change, context)
+        return await carry_out_plan(lambda: plan_edit(tool_input, context), context)
 
 
 def plan_edit(tool_input: EditInput, context: ToolContext) -> Change:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,6 +16,7 @@ from pyagent.state import KnownFile
 from pyagent.tools.atomic import FileChangedError, write_atomically
 from pyagent.tools.patch import patch_summary, structured_patch
 from pyagent.tools.paths import printable_name, short_path
+from pyagent.tools.shell import uninterrupted
 from pyagent.tools.text_file import Encoding, detect_encoding, refusal_of_special_file, visible
 from pyagent.tools.tool import RefusedError, ToolContext, ToolResult
 
@@ -104,6 +107,19 @@ def shown_to_user(change: Change, old: str, new: str) -> tuple[str | None, str]:
     if len(change.old_text) + len(change.new_text) > DIALOG_CHARS:
         return old, new
     return (None if change.old_data is None else visible(change.old_text)), visible(change.new_text)
+
+
+async def carry_out_plan(plan: Callable[[], Change], context: ToolContext) -> ToolResult:
+    """Plan a change and make it, in a thread and to the end even if the turn is cancelled meanwhile."""
+
+    def run() -> ToolResult:
+        try:
+            change = plan()
+        except RefusedError as refusal:
+            return ToolResult.error(str(refusal))
+        return carry_out(change, context)
+
+    return await uninterrupted(asyncio.to_thread(run))
 
 
 def carry_out(change: Change, context: ToolContext) -> ToolResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -13,10 +12,9 @@ from pydantic import Field
 
 from pyagent.events import PermissionQuestion
 from pyagent.messages import JsonObject
-from pyagent.tools.editable import Change, carry_out, encoded, load_original
+from pyagent.tools.editable import Change, carry_out_plan, encoded, load_original
 from pyagent.tools.notebook import cell_id, joined
 from pyagent.tools.paths import missing_file_text, printable_name, resolve_path, write_question
-from pyagent.tools.shell import uninterrupted
 from pyagent.tools.tool import RefusedError, ToolContext, ToolInput, ToolResult, description_beside
 
 
@@ -52,15 +50,7 @@ class NotebookEditTool:
         return write_question(self.name, path, context, old_text=old_source, new_text=new_source)
 
     async def run(self, tool_input: NotebookEditInput, context: ToolContext) -> ToolResult:
-        return await uninterrupted(asyncio.to_thread(_run, tool_input, context))
-
-
-def _run(tool_input: NotebookEditInput, context: ToolContext) -> ToolResult:
-    try:
-        change = plan_cell_edit(tool_input, context)
-    except RefusedError as refusal:
-        return ToolResult.error(str(refusal))
-    return carry_out(change, context)
+        return await carry_out_plan(lambda: plan_cell_edit(tool_input, context), context)
 
 
 def plan_cell_edit(tool_input: NotebookEditInput, context: ToolContext) -> Change:

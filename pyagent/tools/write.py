@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 
 from pyagent.events import PermissionQuestion
 from pyagent.tools.editable import (
     Change,
-    carry_out,
+    carry_out_plan,
     check_creatable,
     encoded,
     load_original,
     shown_to_user,
 )
 from pyagent.tools.paths import printable_name, resolve_path, write_question
-from pyagent.tools.shell import uninterrupted
 from pyagent.tools.text_file import Encoding
 from pyagent.tools.tool import RefusedError, ToolContext, ToolInput, ToolResult, description_beside
 
@@ -46,15 +44,7 @@ class WriteTool:
         return write_question(self.name, change.path, context, old_text=old_text, new_text=new_text)
 
     async def run(self, tool_input: WriteInput, context: ToolContext) -> ToolResult:
-        return await uninterrupted(asyncio.to_thread(_run, tool_input, context))
-
-
-def _run(tool_input: WriteInput, context: ToolContext) -> ToolResult:
-    try:
-        change = plan_write(tool_input, context)
-    except RefusedError as refusal:
-        return ToolResult.error(str(refusal))
-    return carry_out(change, context)
+        return await carry_out_plan(lambda: plan_write(tool_input, context), context)
 
 
 def plan_write(tool_input: WriteInput, context: ToolContext) -> Change:

@@ -10,10 +10,9 @@ from pyagent.compaction.count import (
     ModelFamily,
     TokenLedger,
     family_of,
-    image_tokens,
 )
 from pyagent.log import Boundary, ClearResults, Snip, UserEntry
-from pyagent.messages import ImageBlock, TextBlock, ToolResultBlock, Usage
+from pyagent.messages import ImageBlock, TextBlock, ToolResultBlock, Usage, image_tokens
 from pyagent.view import View
 from tests.compaction.builder import Talk, WordTokenizer, with_usage, words
 

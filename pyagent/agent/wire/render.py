@@ -27,7 +27,7 @@ from pyagent.agent.wire.normalise import (
 )
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.log import AssistantEntry, UserEntry
-from pyagent.messages import JsonObject
+from pyagent.messages import UNKNOWN_IMAGE_TOKENS, JsonObject, image_tokens
 from pyagent.view import Overlay, View, ViewItem
 
 ItemKey: TypeAlias = tuple[str, tuple[int, ...]]
@@ -37,11 +37,6 @@ Estimate: TypeAlias = Callable[[bytes], int]
 
 BYTES_PER_TOKEN = 2.3
 """The coarse measure of the newer tokenizer, for use while no encoding is loaded."""
-UNKNOWN_IMAGE_TOKENS = 2_000
-MAX_IMAGE_TOKENS = 4_784
-"""No image costs more: the server scales larger ones down."""
-PIXELS_PER_PATCH = 28
-"""Width and height in pixels of the square that one token of an image covers."""
 
 
 def bytes_estimate(data: bytes) -> int:
@@ -210,14 +205,6 @@ class Renderer:
         if block.kind in THINKING_TYPES:
             return self._estimate(str(block.wire.get("thinking", "")).encode("utf-8", "replace"))
         return self._estimate(data)
-
-
-def image_tokens(width_px: int, height_px: int) -> int:
-    """What an image costs; the server scales large ones down to the cap."""
-    if width_px <= 0 or height_px <= 0:
-        return UNKNOWN_IMAGE_TOKENS
-    patches = math.ceil(width_px / PIXELS_PER_PATCH) * math.ceil(height_px / PIXELS_PER_PATCH)
-    return min(patches, MAX_IMAGE_TOKENS)
 
 
 class _Builder:
