@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Protocol
 
 from pyagent.agent.journal import Journal
@@ -27,7 +28,16 @@ from pyagent.compaction.reactive import learned_limit
 from pyagent.compaction.thresholds import gauge
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import PromptTooLongError, PyagentError
-from pyagent.events import CompactionEnded, CostMoved, EventSink, GaugeFacts, GaugeMoved, Notice
+from pyagent.events import (
+    CompactionEnded,
+    CompactionStarted,
+    CostMoved,
+    Event,
+    EventSink,
+    GaugeFacts,
+    GaugeMoved,
+    Notice,
+)
 from pyagent.log import AssistantEntry, Boundary, CompactionFailed, NoticeShown, Revoke, TrackingSaved
 from pyagent.settings import CompactionSettings
 
@@ -66,7 +76,8 @@ class PipelineKeeper:
         learn_window: Callable[[int, bool], None],
     ) -> None:
         self.pipeline = pipeline
-        self._ports = ports
+        self._ports = replace(ports, emit=self._pass_on)
+        self._under_way: CompactionStarted | None = None
         self._journal = journal
         self._profiles = profiles
         self.settings = settings
@@ -84,7 +95,7 @@ class PipelineKeeper:
 
     async def before_request(self) -> None:
         await self._encoding_ready()
-        async with _TellsOfCancel(self._emit, lambda: self.is_compaction_due):
+        async with _TellsOfCancel(self):
             result = await self.pipeline.before_request(self.context())
         self._commit(result)
         self.tell_gauge()
@@ -92,7 +103,7 @@ class PipelineKeeper:
 
     async def recover(self, error: PromptTooLongError, refusals: int) -> bool:
         await self._encoding_ready()
-        async with _TellsOfCancel(self._emit, lambda: True):
+        async with _TellsOfCancel(self):
             context = self.context()
             if not error.is_byte_limit:
                 limit = learned_limit(error, self.pipeline.count(context).tokens, context.model.window_tokens)
@@ -123,20 +134,20 @@ class PipelineKeeper:
 
     # ── /compact ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def compact(self, instructions: str, *, upto: int | None = None) -> None:
+    async def compact(self, instructions: str, *, upto: int | None = None, start: int = 0) -> None:
         """Compact now; what came of it is told by events."""
         await self._encoding_ready()
-        async with _TellsOfCancel(self._emit, lambda: True):
-            result = await self.pipeline.compact(self.context(), instructions, upto=upto)
+        async with _TellsOfCancel(self):
+            result = await self.pipeline.compact(self.context(), instructions, upto=upto, start=start)
         self._commit(result)
         self.tell_gauge()
         for _, outcome in result.outcomes:
             if isinstance(outcome, Declined):
                 self._emit(CompactionEnded("failed" if outcome.is_failure else "declined", outcome.reason))
 
-    async def preview(self, *, upto: int | None = None) -> Preview | Declined:
+    async def preview(self, *, upto: int | None = None, start: int = 0) -> Preview | Declined:
         await self._encoding_ready()
-        return await self.pipeline.preview(self.context(), upto=upto)
+        return await self.pipeline.preview(self.context(), upto=upto, start=start)
 
     def undo(self) -> str:
         """Take the newest compaction back; what was said since stays. Returns a line for the person.
@@ -197,10 +208,6 @@ class PipelineKeeper:
         context = self.context()
         return gauge(self.pipeline.count(context), context.thresholds)
 
-    @property
-    def is_compaction_due(self) -> bool:
-        return self.gauge().state == "compact"
-
     def tell_gauge(self) -> None:
         self._emit(GaugeMoved(self.gauge()))
 
@@ -224,6 +231,23 @@ class PipelineKeeper:
             return None
         started_at = last.entry.request_started_at or last.record.at
         return max(last.entry.cache_ttl_s - (now - started_at).total_seconds(), 0.0)
+
+    def _pass_on(self, event: Event) -> None:
+        """The pipeline's events, on their way to the front end: what is under way is remembered for a cancel."""
+        if isinstance(event, CompactionStarted):
+            self._under_way = event
+        self._emit(event)
+
+    def begin(self) -> None:
+        self._under_way = None
+
+    def cancelled(self) -> None:
+        """An interrupt came: if a compaction was under way, the log says so, and nothing else changes."""
+        started = self._under_way
+        if started is not None:
+            reason = "interrupted; the conversation is as it was"
+            self._journal.commit(CompactionFailed(started.layer, started.trigger, reason, is_cancel=True))
+            self._emit(CompactionEnded("cancelled", reason))
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -271,18 +295,17 @@ class PipelineKeeper:
 
 
 class _TellsOfCancel:
-    """Says that a compaction was cancelled, if one was under way when the interrupt came."""
+    """Around one pass of the pipeline: says that a compaction was cancelled, if one was under way then."""
 
-    def __init__(self, emit: EventSink, was_compacting: Callable[[], bool]) -> None:
-        self._emit = emit
-        self._was_compacting = was_compacting
+    def __init__(self, keeper: PipelineKeeper) -> None:
+        self._keeper = keeper
 
     async def __aenter__(self) -> None:
-        """Nothing to do at the start."""
+        self._keeper.begin()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if kind is asyncio.CancelledError and self._was_compacting():
-            self._emit(CompactionEnded("cancelled", "interrupted; the conversation is as it was"))
+        if kind is asyncio.CancelledError:
+            self._keeper.cancelled()
 
 
 def _duration(seconds: float) -> str:

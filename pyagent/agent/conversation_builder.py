@@ -381,6 +381,7 @@ class ConversationBuilder:
             reports={"context": self._context_report, "cost": self._cost_report, "status": self._status_report},
             start_over=lambda: host.switch_to(NewSession()),
             resume=lambda wanted: host.switch_to(ResumedSession(wanted)),
+            cwd=str(self._options.cwd),
         )
 
     def _set_model(self, name: str) -> str:

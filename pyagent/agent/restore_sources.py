@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyagent.agent.memory_files import MemoryFile
+from pyagent.compaction.pins import Pin as PinnedText
+from pyagent.compaction.pins import rendered
 from pyagent.compaction.ports import FileText, RestorableState, RestoreText
-from pyagent.log import ToolRan
+from pyagent.log import Pin, ToolRan
 from pyagent.messages import JsonObject
 from pyagent.state import ConversationState
 
@@ -36,10 +38,18 @@ class DiskSources:
             return None
         return await asyncio.to_thread(_read_text, Path(path))
 
+    async def _pin(self, pin: Pin) -> PinnedText:
+        """The pin with what it shows now."""
+        if not pin.is_file:
+            return PinnedText(pin.pin_id, "rule", pin.text)
+        found = await asyncio.to_thread(_read_text, Path(pin.text))
+        return PinnedText(pin.pin_id, "file", found.text if found else "(the file is not there now)", pin.text)
+
     async def state(self) -> RestorableState:
         memory = await asyncio.to_thread(self._load_memory)
         tasks = current_tasks(self._state)
         return RestorableState(
+            pins=rendered([await self._pin(pin) for pin in self._state.pins]),
             memory=tuple(RestoreText(f"memory:{file.path}", reminder(memory_text(file))) for file in memory),
             tasks=RestoreText("tasks", reminder(tasks_text(tasks))) if tasks else None,
         )

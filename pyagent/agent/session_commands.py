@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from pyagent.agent.context_keeper import PipelineKeeper
 from pyagent.agent.conversation import CommandHandler
 from pyagent.agent.journal import Journal
+from pyagent.agent.restore_sources import reminder
 from pyagent.compaction.outcome import Declined
 from pyagent.errors import UsageError
 from pyagent.events import EventSink, Notice, Report, SettingMoved
-from pyagent.log import Boundary, SettingChanged
+from pyagent.log import Boundary, Pin, SettingChanged, Unpin, UserEntry
+from pyagent.messages import TextBlock, scrub_surrogates
 from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES
 
-_UPTO = re.compile(r"upto\s+(\d+)")
+_PART = re.compile(r"(upto|from)\s+(\d+)")
 
 
 class SessionCommands:
@@ -33,6 +38,7 @@ class SessionCommands:
         reports: Mapping[str, Callable[[str], Report]],
         start_over: Callable[[], None],
         resume: Callable[[str], None],
+        cwd: str,
     ) -> None:
         self._journal = journal
         self._keeper = keeper
@@ -43,11 +49,14 @@ class SessionCommands:
         self._reports = reports
         self._start_over = start_over
         self._resume = resume
+        self._cwd = cwd
 
     def handlers(self) -> dict[str, CommandHandler]:
         return {
             "compact": self.compact,
             "compactions": self.compactions,
+            "pin": self.pin,
+            "unpin": self.unpin,
             "mode": self.mode,
             "model": self.model,
             "effort": self.effort,
@@ -64,7 +73,8 @@ class SessionCommands:
         return handle
 
     def compact(self, argument: str) -> Coroutine[Any, Any, None] | None:
-        """`/compact [instructions]`, `/compact undo`, `/compact preview`, `/compact upto N` (the Nth prompt in view).
+        """`/compact [instructions]`; `undo`, `preview`, `upto N` (what stands before the Nth prompt in view), `from N`
+        (that prompt and what came after it).
 
         The words are subcommands only when they are all there is, so that "undo the last edit, then …" stays an
         instruction.
@@ -75,26 +85,29 @@ class SessionCommands:
             return None
         if words == "preview":
             return self._preview()
-        upto = _UPTO.fullmatch(words)
-        if upto is not None:
-            return self._keeper.compact("", upto=self._prompt_position(int(upto[1])))
-        return self._keeper.compact(words)
+        is_preview = words.startswith("preview ")
+        part = _PART.fullmatch(words.removeprefix("preview ").strip())
+        if part is None:
+            return self._keeper.compact(words)
+        act = self._preview if is_preview else partial(self._keeper.compact, "")
+        position = self._prompt_position(int(part[2]), is_first_allowed=part[1] == "from")
+        return act(upto=position) if part[1] == "upto" else act(start=position)
 
     async def compact_upto(self, number: int) -> None:
         """Compact what stands before the Nth prompt in view."""
         await self._keeper.compact("", upto=self._prompt_position(number))
 
-    def _prompt_position(self, number: int) -> int:
+    def _prompt_position(self, number: int, *, is_first_allowed: bool = False) -> int:
         prompts = [at for at, item in enumerate(self._journal.state.view) if item.is_prompt]
-        if not 1 < number <= len(prompts):
+        if not (1 if is_first_allowed else 2) <= number <= len(prompts):
             raise UsageError(
-                f"There is no prompt {number} with something before it to compact.",
+                f"There is no prompt {number}" + ("." if is_first_allowed else " with something before it to compact."),
                 hint=f"The view holds {len(prompts)} of your prompts, counted from 1.",
             )
         return prompts[number - 1]
 
-    async def _preview(self) -> None:
-        preview = await self._keeper.preview()
+    async def _preview(self, *, upto: int | None = None, start: int = 0) -> None:
+        preview = await self._keeper.preview(upto=upto, start=start)
         if isinstance(preview, Declined):
             self._emit(Notice(preview.reason))
         else:
@@ -118,6 +131,43 @@ class SessionCommands:
                 f"   {name}: {_flat(value)}" for name, value in boundary.receipt.items() if value not in (None, [], {})
             ]
         self._emit(Report("Compactions", "\n".join(lines)))
+
+    def pin(self, argument: str) -> Coroutine[Any, Any, None] | None:
+        """`/pin` lists what stays word for word behind every compaction; `/pin TEXT` and `/pin @FILE` add to it."""
+        text = scrub_surrogates(argument.strip())
+        if text:
+            return self._pin(text)
+        pins = self._journal.state.pins
+        lines = [f"{n}. {'file: ' if pin.is_file else ''}{pin.text}" for n, pin in enumerate(pins, start=1)]
+        if lines:
+            self._emit(Report("Pinned", "\n".join(lines)))
+        else:
+            self._emit(Notice("Nothing is pinned.", hint="Pin a rule with /pin TEXT, or a file with /pin @PATH."))
+        return None
+
+    async def _pin(self, text: str) -> None:
+        """Between turns, so that what the model is told never stands between a tool call and its result."""
+        state = self._journal.state
+        is_file = text.startswith("@") and len(text) > 1
+        if is_file:
+            text, exists = await asyncio.to_thread(_file, state.settings.get("cwd") or self._cwd, text[1:])
+            if not exists:
+                raise UsageError(f"There is no file {text}.", hint="Pin a rule without the @.")
+        elif not any(text in item.entry.text for item in state.view if item.is_prompt):
+            reminder_text = reminder(f"The user pinned this; it holds from now on:\n{text}")
+            self._journal.commit(UserEntry((TextBlock(reminder_text),), origin="attachment", label="pin"))
+        self._journal.commit(Pin(self._journal.new_uuid(), text, is_file))
+        self._emit(Notice(f"Pinned; it stays word for word behind every compaction ({len(state.pins)} in all)."))
+        self._keeper.tell_gauge()
+
+    def unpin(self, argument: str) -> None:
+        """Take the Nth pin back: the model keeps it until the next compaction."""
+        pins = self._journal.state.pins
+        number = int(argument) if argument.strip().isdecimal() else 0
+        if not 1 <= number <= len(pins):
+            raise UsageError(f"There is no pin {argument.strip()!r}.", hint="/pin lists them with their numbers.")
+        self._journal.commit(Unpin(pins[number - 1].pin_id))
+        self._emit(Notice(f"No longer pinned: {' '.join(pins[number - 1].text.split())[:80]}"))
 
     def mode(self, argument: str) -> None:
         """Set the permission mode."""
@@ -159,6 +209,12 @@ class SessionCommands:
         """Record a session setting and tell of it."""
         self._journal.commit(SettingChanged(name, value))
         self._emit(SettingMoved(name, value))
+
+
+def _file(cwd: str, name: str) -> tuple[str, bool]:
+    """The file's absolute path, and whether it is there."""
+    path = os.path.abspath(os.path.join(cwd, os.path.expanduser(name)))
+    return path, os.path.isfile(path)
 
 
 def _flat(value: object) -> str:

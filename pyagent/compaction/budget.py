@@ -71,6 +71,8 @@ class Assembly:
     """Paths of files and memory that found no room, or only their first page."""
     parts: dict[str, int] = field(default_factory=dict)
     """Tokens by part."""
+    head: tuple[str, ...] = ()
+    """Uuids of items that stay in front of the summary."""
     contributors: tuple[str, ...] = ()
     """The largest mandatory parts, if these alone broke the budget."""
 
@@ -105,16 +107,22 @@ def assemble(
     referenced: list[str] = []
 
     replaced = _cut_last_prompt(plan, sizer)
-    keep_prompt = plan.last_prompt is not None and plan.last_prompt < plan.keep_from
+    keep_prompt = plan.last_prompt is not None and plan.head_end <= plan.last_prompt < plan.keep_from
     if plan.last_prompt is not None and keep_prompt:
         item = view.items[plan.last_prompt]
         shelf.take("last prompt", sizer.text(replaced[item.uuid]) if replaced else sizer.item(view, item))
     cut_results = _cut_results(plan, sizer, int(budget * CURRENT_ROUND_SHARE))
     shelf.take("current round", _kept_tokens(plan, sizer, cut_results, replaced))
 
+    shelf.take("what stands before", sizer.items(view, 0, plan.head_end))
+    head = tuple(item.uuid for item in view.items[: plan.head_end])
+    in_head = {item.entry.text for item in view.items[: plan.head_end] if item.is_user}
+
     state = material.state
     room = int(budget * MEMORY_SHARE)
     for piece in state.memory:
+        if piece.text in in_head:
+            continue
         text = sizer.head(piece.text, room, f"[… the rest is in {_subject(piece)}]")
         room = max(room - sizer.text(text), 0)
         if text is not piece.text:
@@ -143,7 +151,7 @@ def assemble(
     hooks = tuple(RestoreText("hook:SessionStart", text) for text in material.hook_output)
     hook_attachments: list[Attachment] = []
     _lay_capped(shelf, hook_attachments, "hooks", hooks, min(int(budget * HOOK_SHARE), shelf.room), sizer)
-    covered_tokens = sizer.items(view, 0, plan.covered_end)
+    covered_tokens = sizer.items(view, plan.head_end, plan.covered_end)
     files_room = min(shelf.room, int(covered_tokens * FILES_OF_COVERED_SHARE))
     _lay_files(plan, shelf, attachments, referenced, material.files, sizer, files_room)
     skills_room = min(restore.POST_COMPACT_SKILLS_TOKEN_BUDGET, shelf.room)
@@ -156,8 +164,8 @@ def assemble(
         _lay(shelf, attachments, "skills", RestoreText(skill.label, text), sizer)
 
     tail_from = _fitting_tail(plan, shelf, sizer)
-    kept = _kept_uuids(plan, tail_from, with_prompt=plan.last_prompt is not None and plan.last_prompt < tail_from)
-    stays = set(kept)
+    kept = _kept_uuids(plan, tail_from, with_prompt=keep_prompt and (plan.last_prompt or 0) < tail_from)
+    stays = {*head, *kept}
     prompts = tuple(prompt for prompt in prompts if prompt[0] not in stays)
     return Assembly(
         summary=summary,
@@ -169,6 +177,7 @@ def assemble(
         attachments=(*attachments, *hook_attachments),
         referenced=tuple(referenced),
         parts=shelf.parts,
+        head=head,
         contributors=contributors,
     )
 
@@ -261,7 +270,7 @@ def _subject(piece: RestoreText) -> str:
 
 
 def _cut_last_prompt(plan: CompactionPlan, sizer: Sizer) -> dict[str, str]:
-    if plan.last_prompt is None:
+    if plan.last_prompt is None or plan.last_prompt < plan.head_end:
         return {}
     item = plan.view.items[plan.last_prompt]
     max_tokens = int(plan.hard_limit_tokens * PROMPT_SHARE)

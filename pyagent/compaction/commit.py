@@ -96,14 +96,15 @@ def prepare(
 
     kept = tuple(replaced[uuid].uuid if uuid in replaced else uuid for uuid in assembly.kept)
     entries = (summary, *(replaced[uuid] for uuid in assembly.kept if uuid in replaced), *attachments)
+    covered = plan.view.items[plan.head_end : plan.covered_end]
     boundary = Boundary(
-        layout=(summary_uuid, *kept, *(record.uuid for record in attachments)),
+        layout=(*assembly.head, summary_uuid, *kept, *(record.uuid for record in attachments)),
         trigger=plan.trigger,
         layer=plan.layer,
         pre_tokens=plan.before_tokens,
         post_tokens=0,
-        messages_summarized=sum(1 for item in plan.view.items[: plan.covered_end] if item.uuid not in assembly.kept),
-        kept=tuple(uuid for uuid in assembly.kept if uuid not in replaced),
+        messages_summarized=sum(1 for item in covered if item.uuid not in assembly.kept),
+        kept=(*assembly.head, *(uuid for uuid in assembly.kept if uuid not in replaced)),
         summary_uuid=summary_uuid,
         user_context=instructions,
         checkpoint=_checkpoint(plan, assembly, state, sizer),
@@ -122,7 +123,7 @@ def prepare(
         "parts": assembly.parts,
         "files_restored": [a.label.removeprefix("file:") for a in assembly.attachments if a.seen is not None],
         "referenced": list(assembly.referenced),
-        "messages_kept": len(kept),
+        "messages_kept": len(assembly.head) + len(kept),
         "prompts_kept": len(assembly.prompts),
         "prompts_elided": assembly.elided_prompts,
         "anchors": {
@@ -196,7 +197,7 @@ def _gap_before(assembly: Assembly, plan: CompactionPlan) -> int:
     stays = {uuid for uuid, _ in assembly.prompts}
     count = 0
     for uuid, _ in prompt_texts(plan.view, plan.keep_from):
-        if uuid not in stays and uuid not in assembly.kept:
+        if uuid not in stays and uuid not in assembly.kept and uuid not in assembly.head:
             return count
         count += uuid in stays
     return count
@@ -221,7 +222,7 @@ def _check(
     texts = [kept_text, *(block.text for block in blocks if isinstance(block, TextBlock))]
     texts += [record.payload.text for record in attachments if isinstance(record.payload, UserEntry)]
     kept = set(assembly.kept)
-    gone = (item for item in plan.view.items[: plan.covered_end] if item.uuid not in kept)
+    gone = (item for item in plan.view.items[plan.head_end : plan.covered_end] if item.uuid not in kept)
     return check_anchors(anchors_of(gone), "\n".join(texts))
 
 

@@ -24,6 +24,9 @@ from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.events import CompactionEnded, CompactionStarted
 from pyagent.log import CompactionFailed
 
+SCOPE_CHARS = 200
+"""Of the message from which on is summarised: enough for the model to find it."""
+
 DISABLED = "Compaction is switched off (DISABLE_COMPACT is set). Unset it, or start over with /clear."
 
 
@@ -41,10 +44,11 @@ class Preview:
     @property
     def text(self) -> str:
         """The lines of `/compact preview`."""
+        kept = len(self.assembly.head) + len(self.assembly.kept)
         lines = [
             f"{self.before_tokens:,} → about {self.after_tokens:,} tokens"
             + (" · from the session's notes, no API call" if self.uses_notes else ""),
-            f"summarised: {self.plan.covered_end:,} messages · kept word for word: {len(self.assembly.kept):,}",
+            f"summarised: {self.plan.covered_end - self.plan.head_end:,} messages · kept word for word: {kept:,}",
             f"your earlier messages kept: {len(self.assembly.prompts):,}, left out: {self.assembly.elided_prompts:,}",
         ]
         lines += [f"  {name}: {tokens:,}" for name, tokens in self.assembly.parts.items()]
@@ -86,18 +90,27 @@ async def _auto_compact(run: CompactionRun) -> tuple[LayerOutcome, AutoCompactTr
 
 
 async def manual_compact(
-    ctx: PipelineContext, sizer: Sizer, tokens: int, *, instructions: str = "", upto: int | None = None
+    ctx: PipelineContext,
+    sizer: Sizer,
+    tokens: int,
+    *,
+    instructions: str = "",
+    upto: int | None = None,
+    start: int = 0,
 ) -> tuple[LayerOutcome, AutoCompactTracking]:
-    """`/compact`, with the user's instructions for the summary, or only for the items before `upto`."""
+    """`/compact`, with the user's instructions for the summary.
+
+    `upto` limits it to the items before that position, `start` to those from it on.
+    """
     if ctx.settings.is_disabled:
         return Declined(DISABLED), ctx.tracking
-    run = CompactionRun(ctx, sizer, "manual", tokens, upto)
+    run = CompactionRun(ctx, sizer, "manual", tokens, upto, start=start)
     if isinstance(run.plan(), str):
         return Declined(str(run.plan())), ctx.tracking
     run.announce("full")
-    if not instructions.strip() and upto is None and (noted := await run.from_notes()) is not None:
+    if not instructions.strip() and upto is None and not start and (noted := await run.from_notes()) is not None:
         return run.done(noted)
-    made = await run.by_model((instructions,))
+    made = await run.by_model((instructions, run.scope()))
     if isinstance(made, Prepared):
         return run.done(made)
     if made.is_blocked or made.is_no_gain:
@@ -123,12 +136,14 @@ async def draft(ctx: PipelineContext, sizer: Sizer, tokens: int) -> SessionNotes
     return SessionNotes(made.text, covered_uuid, is_draft=True, cost_usd=made.bill.cost_usd)
 
 
-async def preview(ctx: PipelineContext, sizer: Sizer, tokens: int, *, upto: int | None = None) -> Preview | Declined:
+async def preview(
+    ctx: PipelineContext, sizer: Sizer, tokens: int, *, upto: int | None = None, start: int = 0
+) -> Preview | Declined:
     """The plan and its assembly with a summary of the length that would be asked for."""
     if ctx.settings.is_disabled:
         return Declined(DISABLED)
-    run = CompactionRun(ctx, sizer, "manual", tokens, upto)
-    notes_plan = None if upto is not None else await run.notes_plan()
+    run = CompactionRun(ctx, sizer, "manual", tokens, upto, start=start)
+    notes_plan = None if upto is not None or start else await run.notes_plan()
     plan = notes_plan[0] if notes_plan else run.plan()
     if isinstance(plan, str):
         return Declined(plan)
@@ -178,6 +193,7 @@ class CompactionRun:
         tokens: int,
         upto: int | None = None,
         *,
+        start: int = 0,
         layer: str = "full",
         thresholds: Thresholds | None = None,
     ) -> None:
@@ -189,6 +205,7 @@ class CompactionRun:
             upto,
             layer,
         )
+        self.start = start
         self.thresholds = thresholds or ctx.thresholds
         self.bill = Bill()
         self._started_at = ctx.ports.clock()
@@ -212,8 +229,17 @@ class CompactionRun:
             before_tokens=self.tokens,
             overhead_tokens=self.ctx.overhead_tokens,
             upto=self.upto,
+            start=self.start,
             is_forced=is_forced,
         )
+
+    def scope(self) -> str:
+        """What a summary of the newer part alone must leave out; empty for any other."""
+        plan = self.plan()
+        if not self.start or isinstance(plan, str) or plan.head_end >= len(plan.view):
+            return ""
+        words = " ".join(plan.view.items[plan.head_end].entry.text.split())[:SCOPE_CHARS]
+        return f"Summarise only what came from this message on; all before it stays word for word: {words!r}"
 
     async def notes_plan(self) -> tuple[CompactionPlan, str] | None:
         """The plan that rests on the session's notes, and these as a summary; None if they can't serve."""
@@ -287,7 +313,7 @@ class CompactionRun:
         for attempt, material in ((plan, None), (barest, without_files), (barest, Material(RestorableState()))):
             state = await self.material(attempt) if material is None else material
             tasks = state.state.tasks.text if state.state.tasks else ""
-            items = attempt.view.items[: attempt.covered_end]
+            items = attempt.view.items[attempt.head_end : attempt.covered_end]
             text = extractive_summary(items, attempt.summary_target_tokens, self.sizer, tasks=tasks)
             prepared = await self.prepared(attempt, text, material=state, fallback_reason=reason)
             if prepared.after_tokens < limit and prepared.after_tokens < self.before_tokens():

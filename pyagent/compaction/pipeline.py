@@ -103,11 +103,14 @@ class Pipeline:
                 notices, tracking = (f"Not compacting: {decision.reason}. Largest parts: {largest}.",), tracking.told()
         return self._result(now, outcomes, tracking, count, notices, before=ctx.tracking)
 
-    async def compact(self, ctx: PipelineContext, instructions: str = "", *, upto: int | None = None) -> PipelineResult:
-        """`/compact`: always tried, whatever the breakers say. `upto` limits it to the items before that position."""
+    async def compact(
+        self, ctx: PipelineContext, instructions: str = "", *, upto: int | None = None, start: int = 0
+    ) -> PipelineResult:
+        """`/compact`: always tried, whatever the breakers say. `upto` limits it to the items before that position,
+        `start` to those from it on."""
         count = self.count(ctx)
         outcome, tracking = await compactor.manual_compact(
-            ctx, self._sizer(ctx), count.tokens, instructions=instructions, upto=upto
+            ctx, self._sizer(ctx), count.tokens, instructions=instructions, upto=upto, start=start
         )
         return self._result(ctx, [("compact", outcome)], tracking, count)
 
@@ -120,9 +123,9 @@ class Pipeline:
             tracking = replace(tracking, anchor=self.counter.anchor_state(ctx.view) or tracking.anchor)
         return self._result(ctx, [("reactive", outcome)], tracking, count)
 
-    async def preview(self, ctx: PipelineContext, *, upto: int | None = None) -> Preview | Declined:
+    async def preview(self, ctx: PipelineContext, *, upto: int | None = None, start: int = 0) -> Preview | Declined:
         """What `/compact` would do now: no call, no change."""
-        return await compactor.preview(ctx, self._sizer(ctx), self.count(ctx).tokens, upto=upto)
+        return await compactor.preview(ctx, self._sizer(ctx), self.count(ctx).tokens, upto=upto, start=start)
 
     async def draft(self, ctx: PipelineContext) -> SessionNotes | Declined:
         """A summary made ahead, in the background, while the cache is warm. Offered back through `NotesSource`."""

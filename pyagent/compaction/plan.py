@@ -57,6 +57,8 @@ class CompactionPlan:
     window_tokens: int
     summary_target_tokens: int
     max_output_tokens: int
+    head_end: int = 0
+    """Items before this position stay word for word, in front of the summary (`/compact from N`)."""
 
     @property
     def uncovered_room_tokens(self) -> int:
@@ -64,6 +66,7 @@ class CompactionPlan:
 
     def covering(self, end: int) -> CompactionPlan:
         """The plan for a summary that only tells of the items before `end`."""
+        end = max(end, self.head_end)
         return replace(self, covered_end=end, keep_from=min(self.keep_from, end), tail_from=min(self.tail_from, end))
 
 
@@ -77,26 +80,30 @@ def plan_compaction(
     before_tokens: int,
     overhead_tokens: int,
     upto: int | None = None,
+    start: int = 0,
     is_forced: bool = False,
 ) -> CompactionPlan | str:
     """The plan for compacting a view, or why there is nothing to compact.
 
-    `upto` limits the summary to the items before that position (moved back to a cut between rounds). `is_forced`
+    `upto` limits the summary to the items before that position (moved back to a cut between rounds), `start` to those
+    from that position on (moved forward to one): what stands before stays as it is. `is_forced`
     makes a plan even if there is little to summarise: a single huge round can still be cut.
     """
     rounds = api_rounds(view)
     covered_end = covered = max((r.end for r in rounds if r.is_complete), default=0)
     if upto is not None:
         covered_end = max((r.end for r in rounds if r.end <= min(upto, covered)), default=0)
+    head_end = min((r.start for r in rounds if r.start >= start), default=covered_end) if start else 0
     keep_from = min(covered_end, _current_round_start(view, rounds, covered))
     room = max(thresholds.trigger - overhead_tokens, 1)
     budget = int(room * BUDGET_SHARE)
-    fresh = sizer.items(view, 0, keep_from)
+    keep_from = max(keep_from, head_end)
+    fresh = sizer.items(view, head_end, keep_from)
     tail_room = min(int(thresholds.window * KEEP_TAIL_SHARE), int(fresh * KEEP_TAIL_OF_COVERED_SHARE))
-    tail_from = _tail_start(view, sizer, rounds, keep_from, tail_room)
-    if not is_forced and (keep_from == 0 or fresh < min(MIN_SUMMARISABLE_TOKENS, budget // 2)):
+    tail_from = max(_tail_start(view, sizer, rounds, keep_from, tail_room), head_end)
+    if not is_forced and (keep_from == head_end or fresh < min(MIN_SUMMARISABLE_TOKENS, budget // 2)):
         return "There is not enough conversation to compact yet."
-    complete_rounds = sum(r.is_complete and r.end <= keep_from for r in rounds)
+    complete_rounds = sum(r.is_complete and head_end < r.end <= keep_from for r in rounds)
     if not is_forced and complete_rounds < 2 and fresh < budget:
         return "There is not enough conversation to compact yet."
     max_output = thresholds.summary_reserve
@@ -117,6 +124,7 @@ def plan_compaction(
         window_tokens=thresholds.window,
         summary_target_tokens=target,
         max_output_tokens=max_output,
+        head_end=head_end,
     )
 
 

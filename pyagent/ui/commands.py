@@ -38,6 +38,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ),
     SlashCommand("context", "what fills the context window, and what each layer freed", argument="[all]"),
     SlashCommand("compactions", "list the compactions of this session"),
+    SlashCommand("pin", "keep a rule or a file word for word through every compaction", argument="[text or @file]"),
+    SlashCommand("unpin", "take the Nth pin back", argument="<N>"),
     SlashCommand("clear", "start a new session; this one stays resumable", aliases=("reset", "new")),
     SlashCommand("cost", "what the session cost so far", aliases=("usage", "stats")),
     SlashCommand("model", "choose the model", argument="[name]"),
