@@ -34,6 +34,7 @@ from pyagent.ui.words import short_path
 if TYPE_CHECKING:
     from pyagent.launch import AgentStarter
     from pyagent.ui.cli import Invocation
+    from pyagent.ui.search_bar import SearchBar
     from pyagent.ui.session_view import SessionView
 
 AGAIN_S = 2.0
@@ -72,6 +73,7 @@ class PyagentApp(App[int]):
         Binding("shift+tab", "next_mode", show=False, priority=True, id="chat:cycleMode"),
         Binding("alt+p", "pick_model", show=False, id="chat:modelPicker"),
         Binding("ctrl+r", "search_history", show=False, id="history:search"),
+        Binding("ctrl+f", "search_transcript", show=False, priority=True, id="transcript:search"),
         Binding("pageup", "scroll_page(-1)", show=False, priority=True, id="scroll:pageUp"),
         Binding("pagedown", "scroll_page(1)", show=False, priority=True, id="scroll:pageDown"),
         Binding("ctrl+home", "scroll_to('home')", show=False, priority=True, id="scroll:top"),
@@ -310,6 +312,26 @@ class PyagentApp(App[int]):
                 self.show_hint("Esc again to empty the line")
         elif self._session.blocks[1:] and self._is_again("escape", ESCAPE_AGAIN_S):
             self._session.command("rewind", "")
+        self._prompt.focus()
+
+    async def action_search_transcript(self) -> None:
+        if self._is_dialog_open:
+            raise SkipAction
+        # Made when it is first wanted: its imports would only delay the first paint.
+        from pyagent.ui.search_bar import SearchBar
+
+        if not self.query(SearchBar):
+            await self.mount(SearchBar(self._transcript), after=self._transcript)
+        self.query_one(SearchBar).open()
+
+    def on_search_bar_found(self, event: SearchBar.Found) -> None:
+        if event.query:
+            self.show_hint(f"{event.count:,} blocks" if event.count != 1 else "1 block", lasting_s=None)
+        else:
+            self.show_hint("", lasting_s=None)
+
+    def on_search_bar_closed(self) -> None:
+        self.show_hint("", lasting_s=None)
         self._prompt.focus()
 
     def action_ignore(self) -> None:

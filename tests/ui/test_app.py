@@ -374,3 +374,17 @@ async def test_outside_text_with_markup_is_shown_as_it_is(tmp_path: Path) -> Non
         await s.emit(s.recorder.commit(prompt(words)), TurnFailed("X", words, words), question(subject=words))
         await s.until(lambda: isinstance(s.app.screen, ApprovalScreen))
         assert s.texts(BlockKind.USER) == [words]
+
+
+async def test_ctrl_f_searches_the_transcript_and_escape_gives_the_keys_back(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        for number in range(12):
+            await s.emit(s.recorder.commit(prompt(f"needle {number} here")), s.recorder.commit(answer(text("x\n" * 9))))
+        await s.pilot.press("ctrl+f")
+        await s.type("needle 3")
+        await s.until(lambda: "1 block" in s.busy_words)
+        assert not s.transcript.follow
+        await s.pilot.press("escape")
+        await s.type("typed")
+        assert s.prompt.text == "typed"
+        assert s.busy_words == ""
