@@ -222,7 +222,12 @@ class SessionView:
         self._queue.show(prompts, can_take_back=self.status.is_open)
 
     def tick(self) -> None:
-        """Move the spinner and the countdown. Nothing but one row is painted."""
+        """Move the spinner and the countdown. Nothing but one row is painted.
+
+        Under a dialog it stands still: the dialog dims the screen below it, so that any change there paints it all.
+        """
+        if self.status.is_busy and len(self._app.screen_stack) > 1:
+            return
         now_s = self._clock()
         activity = ""
         if self.status.is_busy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -104,10 +105,11 @@ async def session(
     *,
     size: tuple[int, int] = (100, 30),
     invocation: Invocation | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Session]:
     agent = FakeAgent(first, answers)
     invocation = invocation or Invocation(launch_options(home), FrontEnd.SCREEN)
-    app = PyagentApp(invocation, agent, version="1.2.3")
+    app = PyagentApp(invocation, agent, version="1.2.3", clock=clock)
     async with app.run_test(size=size) as pilot:
         running = Session(app, agent, pilot)
         await running.until(lambda: app.view is not None, "agent started")
@@ -191,6 +193,19 @@ async def test_a_permission_dialog_answers_with(tmp_path: Path, keys: tuple[str,
         await s.pilot.press(*keys)
         await s.until(lambda: s.agent.sent(AnswerPermission) == [expected])
         await s.until(lambda: len(s.app.screen_stack) == 1)
+
+
+async def test_the_spinner_stands_still_under_a_dialog_and_moves_on_behind_it(tmp_path: Path) -> None:
+    now_s = [100.0]
+    async with session(tmp_path, clock=lambda: now_s[0]) as s:
+        await s.emit(TurnStarted("u0"), RequestStarted("x"), question())
+        await s.until(lambda: isinstance(s.app.screen, ApprovalScreen))
+        shown = s.busy_words
+        now_s[0] += 7.0
+        s.view.tick()
+        assert s.busy_words == shown
+        await s.pilot.press("y")
+        await s.until(lambda: "7.0 s" in s.busy_words)
 
 
 async def test_two_questions_are_asked_one_after_the_other(tmp_path: Path) -> None:
