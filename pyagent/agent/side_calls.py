@@ -46,6 +46,7 @@ class SideCalls:
                     source,
                     first_byte_timeout_s=self._waits.first_byte_timeout_s,
                     idle_timeout_s=self._waits.idle_timeout_s,
+                    silence_shown_after_s=self._waits.silence_shown_after_s,
                 ),
                 emit=watch,
                 policy=self._waits.policy,

@@ -12,7 +12,7 @@ from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Marks, Renderer
 from pyagent.agent.wire.retry import CallEvent
 from pyagent.compaction.ports import SummaryAnswer, SummaryRequest
-from pyagent.events import CompactionProgress, EventSink, RetryScheduled, TextDelta
+from pyagent.events import CompactionProgress, EventSink, RetryScheduled, StreamSilent, TextDelta
 from pyagent.log import AssistantEntry, Payload, Record, UserEntry
 from pyagent.messages import (
     Block,
@@ -117,7 +117,7 @@ class _ProgressMeter:
                     self._shown_chars = self._chars
                     elapsed_s = (self._journal.clock() - self._started_at).total_seconds()
                     self._emit(CompactionProgress(int(self._chars / CHARS_PER_TOKEN), elapsed_s))
-            case RetryScheduled():
+            case RetryScheduled() | StreamSilent():
                 self._emit(event)
             case _:
                 pass

@@ -93,7 +93,7 @@ def test_the_bill_names_what_calls_were_for_and_what_lost_caches_cost() -> None:
     state.apply(Record(0, "a", START, CallCost("compact", "claude-opus-5-5", Usage(input_tokens=10), 0.5)))
     report = cost_report(state, 10.0, [BREAK])
     assert report.data["sources"] == {"compact": {"calls": 1, "cost_usd": 0.5}}
-    assert "for the summaries: $0.5000 in 1 calls" in report.text
+    assert "for the summaries: $0.5000 in 1 call" in report.text
     assert "28,000 tokens sent anew, $0.0123 more: the system text changed" in report.text
     assert breaks_text([]) == ""
 
