@@ -351,6 +351,15 @@ class Rewound:
 
 
 @dataclass(frozen=True, slots=True)
+class StateSaved:
+    """What the records before this one fold to, for a reader that begins here: see `pyagent.saved_state`."""
+
+    kind: ClassVar[str] = "state_saved"
+    head_seq: int
+    body: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownPayload:
     """A record of a kind this version does not know; `raw` is its whole line."""
 
@@ -376,6 +385,7 @@ Fact: TypeAlias = (
     | NoticeShown
     | CheckpointTaken
     | Rewound
+    | StateSaved
     | UnknownPayload
 )
 Payload: TypeAlias = Entry | Boundary | ViewOp | SetHead | Revoke | Fact
@@ -409,6 +419,7 @@ _PAYLOADS: dict[str, type[Any]] = {
         NoticeShown,
         CheckpointTaken,
         Rewound,
+        StateSaved,
     )
 }
 

@@ -70,7 +70,7 @@ class ModelTotal:
 
 
 @dataclass(slots=True)
-class _Branch:
+class Branch:
     """The part of the fold that follows the current branch and is rebuilt when history is moved or revoked."""
 
     records: list[Record] = field(default_factory=list)
@@ -118,9 +118,44 @@ class ConversationState:
         self._parents: dict[int, int] = {}
         self._by_seq: dict[int, Record] = {}
         self._head = -1
-        self._branch = _Branch()
+        self._branch = Branch()
+        self._base_seq = -1
+        self._base = Branch()
         for record in records:
             self.apply(record)
+
+    @classmethod
+    def beginning_at(
+        cls,
+        head_seq: int,
+        base: Branch,
+        session_records: Iterable[Record],
+        *,
+        totals: dict[str, ModelTotal],
+        tracking: JsonObject,
+    ) -> ConversationState:
+        """A state that goes on from `head_seq` and holds of what came before only what is given here."""
+        state = cls()
+        for record in session_records:
+            state._apply_to_session(record)
+        state.totals, state.tracking = totals, tracking
+        known = {record.seq: record for record in (*session_records, *base.records)}
+        state._by_seq = known
+        state.records = [known[seq] for seq in sorted(known)]
+        state._base_seq = state._head = head_seq
+        state._base = base
+        state._branch = _copied(base)
+        return state
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether records from before a saved state were left unread: see `complete`."""
+        return self._base_seq != -1
+
+    def complete(self, records: Iterable[Record]) -> None:
+        """Take the place of a state of all these records, which end with the ones known here."""
+        whole = ConversationState(records)
+        vars(self).update(vars(whole))
 
     @property
     def view(self) -> View:
@@ -196,7 +231,7 @@ class ConversationState:
         self._apply_to_session(record)
         match record.payload:
             case SetHead(target_seq=seq):
-                if seq in self._parents or seq == -1:
+                if seq in self._parents or seq == self._base_seq:
                     self._head = seq
                 self._advance(record)
                 self._refold(record.seq)
@@ -215,12 +250,13 @@ class ConversationState:
     def _refold(self, epoch: int) -> None:
         path: list[Record] = []
         seq = self._head
-        while seq != -1:
+        while seq != self._base_seq:
             path.append(self._by_seq[seq])
             seq = self._parents[seq]
         path.reverse()
         gone_seqs, gone_txs = _revoked(path)
-        branch = _Branch(records=path)
+        branch = _copied(self._base)
+        branch.records += path
         for record in path:
             _fold_one(branch, record, gone_seqs, gone_txs)
         branch.view = View(branch.view.items, epoch, branch.view.boundary)
@@ -255,6 +291,17 @@ class ConversationState:
                 pass
 
 
+def _copied(branch: Branch) -> Branch:
+    """A branch that can be folded on without changing this one."""
+    return Branch(
+        records=list(branch.records),
+        entries=dict(branch.entries),
+        view=branch.view,
+        files={path: list(seen) for path, seen in branch.files.items()},
+        boundaries=list(branch.boundaries),
+    )
+
+
 def _revoked(path: list[Record]) -> tuple[frozenset[int], frozenset[str]]:
     """Which ops and transactions of a branch no longer hold. A revoke can be revoked, so the last word counts."""
     gone_seqs: set[int] = set()
@@ -270,7 +317,7 @@ def _revoked(path: list[Record]) -> tuple[frozenset[int], frozenset[str]]:
     return frozenset(gone_seqs), frozenset(gone_txs)
 
 
-def _fold_one(branch: _Branch, record: Record, gone_seqs: frozenset[int], gone_txs: frozenset[str]) -> None:
+def _fold_one(branch: Branch, record: Record, gone_seqs: frozenset[int], gone_txs: frozenset[str]) -> None:
     payload = record.payload
     if isinstance(payload, UserEntry | AssistantEntry):
         branch.entries[record.uuid] = record

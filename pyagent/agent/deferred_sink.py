@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyagent.agent.session_store import RecordSink
+from pyagent.agent.session_store import KnowsOffsets, RecordSink
 from pyagent.errors import SessionError
 from pyagent.log import PromptQueued, Record, UserEntry
 
@@ -34,6 +34,9 @@ class DeferredSink:
         for held in self._held:
             self._sink.append(held)
         self._held.clear()
+
+    def offset_of(self, seq: int) -> int | None:
+        return self._sink.offset_of(seq) if isinstance(self._sink, KnowsOffsets) else None
 
     def close(self) -> None:
         if self._sink is not None:

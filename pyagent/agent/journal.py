@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Protocol
 
-from pyagent.agent.session_store import RecordSink
+from pyagent.agent.session_store import KnowsOffsets, RecordSink
 from pyagent.events import EventSink, RecordCommitted
 from pyagent.log import Payload, Record
+from pyagent.saved_state import saved_state
 from pyagent.state import ConversationState
 
 
@@ -49,6 +50,13 @@ class Journal:
         """Append several records, each given as (uuid, payload, transaction id)."""
         for uuid, payload, tx in payloads:
             self.commit(payload, uuid=uuid, tx=tx)
+
+    def save_state(self) -> None:
+        """Write down what the log folds to, so that a later reader can begin here."""
+        if isinstance(self._sink, KnowsOffsets):
+            saved = saved_state(self.state, self._sink.offset_of)
+            if saved is not None:
+                self.commit(saved)
 
     def close(self) -> None:
         self._sink.close()

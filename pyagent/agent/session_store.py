@@ -11,10 +11,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 from pyagent.errors import SessionError, SessionLockedError
 from pyagent.log import (
@@ -63,6 +63,13 @@ class RecordSink(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class KnowsOffsets(Protocol):
+    """A sink that can say where in its file a record stands."""
+
+    def offset_of(self, seq: int) -> int | None: ...
+
+
 class DiscardingSink:
     """For conversations that are not kept (`--no-session-persistence`)."""
 
@@ -89,10 +96,20 @@ class SessionFile:
         self._on_problem = on_problem
         self._unwritten = bytearray()
         self._is_failing = False
+        self._offsets: dict[int, int] = {}
         self._fd = _open_locked(path)
         self._end_torn_line()
 
+    def know_offsets(self, offsets: Mapping[int, int]) -> None:
+        """Where earlier records stand, as a reader found them."""
+        self._offsets |= offsets
+
+    def offset_of(self, seq: int) -> int | None:
+        """Where a record's line begins, in bytes; None if that is not known or it could not be written."""
+        return None if self._unwritten else self._offsets.get(seq)
+
     def append(self, record: Record) -> None:
+        self._offsets[record.seq] = os.fstat(self._fd).st_size + len(self._unwritten)
         self._unwritten += record_to_line(record)
         size = os.fstat(self._fd).st_size
         try:
@@ -167,43 +184,102 @@ class LoadedSession:
 
     records: tuple[Record, ...]
     problems: tuple[str, ...]
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    """Where each record's line begins, in bytes, by sequence number."""
+
+
+class RecordReader:
+    """Turns lines into records and remembers what was wrong. Lines are split at newline bytes only."""
+
+    def __init__(self, offset: int = 0) -> None:
+        """`offset` is where the first line begins in its file, in bytes."""
+        self.records: list[Record] = []
+        self.offsets: dict[int, int] = {}
+        self._offset = offset
+        self._number = 0
+        self._faults: dict[str, list[int]] = {}
+        self._seen: set[str] = set()
+
+    def read(self, data: bytes, *, is_end: bool) -> None:
+        """Take in whole lines. `is_end`: these are the file's last, of which the very last may be torn."""
+        for line in data.split(b"\n"):
+            self.take(line, is_torn=False)
+        if is_end and data and not data.endswith(b"\n"):
+            self._end_torn()
+
+    def take(self, line: bytes, *, is_torn: bool) -> None:
+        """Take in the next line, without its newline."""
+        self._number += 1
+        begin, self._offset = self._offset, self._offset + len(line) + 1
+        if not line.strip():
+            return
+        for record in _records_of(line):
+            if record is None:
+                self._fault("broken off" if is_torn else "unreadable")
+            elif record.uuid in self._seen:
+                continue
+            elif self.records and record.seq <= self.records[-1].seq:
+                self._fault("out of order")
+            else:
+                self._seen.add(record.uuid)
+                self.records.append(record)
+                self.offsets[record.seq] = begin
+
+    def followed_by(self, later: RecordReader) -> RecordReader:
+        """This piece of a file with the next one behind it."""
+        last_seq = self.records[-1].seq if self.records else -1
+        for record in later.records:
+            if record.uuid not in self._seen and record.seq > last_seq:
+                self._seen.add(record.uuid)
+                self.records.append(record)
+                self.offsets[record.seq] = later.offsets[record.seq]
+        for what, numbers in later._faults.items():
+            self._faults.setdefault(what, []).extend(numbers)
+        return self
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(_fault_text(what, numbers) for what, numbers in self._faults.items())
+
+    def _fault(self, what: str) -> None:
+        self._faults.setdefault(what, []).append(self._number)
+
+    def _end_torn(self) -> None:
+        """The last line was counted as unreadable like any other; it was broken off."""
+        numbers = self._faults.get("unreadable", [])
+        if numbers and numbers[-1] == self._number:
+            numbers.pop()
+            if not numbers:
+                del self._faults["unreadable"]
+            self._fault("broken off")
+
+
+def first_record(file: BinaryIO) -> Record | None:
+    """The record on the first line, if that is a session's."""
+    line = file.readline(HEAD_BYTES)
+    record = next(_records_of(line), None)
+    return record if record is not None and isinstance(record.payload, SessionStarted) else None
 
 
 def read_session(path: Path) -> LoadedSession:
-    """All readable records, in order. Lines are split at newline bytes only.
+    """All readable records, in order.
 
     Raises:
         SessionError: the file cannot be read at all, or no line of it is a record.
     """
+    reader = RecordReader()
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            for line in file:
+                reader.take(line.removesuffix(b"\n"), is_torn=not line.endswith(b"\n"))
     except OSError as error:
         raise SessionError(f"The session cannot be read: {path}: {error.strerror}.") from error
-    records: list[Record] = []
-    faults: dict[str, list[int]] = {}
-    seen: set[str] = set()
-    last_number = data.count(b"\n") + 1
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        for record in _records_of(line):
-            if record is None:
-                what = "broken off" if number == last_number and not data.endswith(b"\n") else "unreadable"
-                faults.setdefault(what, []).append(number)
-                continue
-            if record.uuid in seen:
-                continue
-            if records and record.seq <= records[-1].seq:
-                faults.setdefault("out of order", []).append(number)
-                continue
-            seen.add(record.uuid)
-            records.append(record)
-    if not any(isinstance(record.payload, SessionStarted) for record in records):
+    if not any(isinstance(record.payload, SessionStarted) for record in reader.records):
         raise SessionError(
             f"Not a pyagent session: {path}.",
             hint="Start a new session, or pick another with pyagent --resume.",
         )
-    return LoadedSession(tuple(records), tuple(_fault_text(what, numbers) for what, numbers in faults.items()))
+    return LoadedSession(tuple(reader.records), reader.problems, reader.offsets)
 
 
 def _fault_text(what: str, numbers: list[int]) -> str:
