@@ -44,6 +44,8 @@ class SessionOpened:
     git_branch: str
     is_offline: bool
     is_resumed: bool
+    has_older: bool = False
+    """Whether the records that follow are only the newest: `older` asks for more."""
     context_files: tuple[str, ...] = ()
     """Memory files that were loaded."""
     tool_names: tuple[str, ...] = ()
@@ -60,6 +62,14 @@ class RecordCommitted:
 @dataclass(frozen=True, slots=True)
 class ReplayFinished:
     """All records of the resumed session were sent; what follows is live."""
+
+
+@dataclass(frozen=True, slots=True)
+class OlderRecords:
+    """Answer to `older`: what stands right before the first record that was sent of a resumed session."""
+
+    records: tuple[Record, ...]
+    has_more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +366,7 @@ class RewindFile:
 @dataclass(frozen=True, slots=True)
 class RewindPlanned:
     """Answer to `rewind <number>`: what each way back would do. Choose and send
-    `rewind <number> both|conversation|code|file <n>|upto [own]`."""
+    `rewind <number> both|conversation|code|file <n>|upto|from [own]`."""
 
     point: RewindPoint
     files: tuple[RewindFile, ...]
@@ -398,6 +408,7 @@ Event: TypeAlias = (
     SessionOpened
     | RecordCommitted
     | ReplayFinished
+    | OlderRecords
     | TurnStarted
     | RequestStarted
     | TextDelta

@@ -6,7 +6,7 @@ by their byte offsets, and adds what no single record holds: overlays, totals, b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +15,7 @@ from pyagent.log import (
     Boundary,
     CompactionFailed,
     FileSeen,
+    Pin,
     ProfileRecorded,
     PromptQueued,
     Record,
@@ -25,7 +26,7 @@ from pyagent.log import (
     UserEntry,
 )
 from pyagent.messages import JsonObject
-from pyagent.state import Branch, ConversationState, ModelTotal
+from pyagent.state import Branch, ConversationState, KnownNotes, ModelTotal
 from pyagent.view import Overlay, View, ViewItem
 
 OffsetOf = Callable[[int], int | None]
@@ -44,8 +45,11 @@ def saved_state(state: ConversationState, offset_of: OffsetOf) -> StateSaved | N
             "view": [[item.uuid, _overlay_to_json(item.overlay)] for item in state.view],
             "epoch": state.view.epoch,
             "boundary": state.view.boundary.seq if state.view.boundary is not None else -1,
-            "totals": {model: asdict(total) for model, total in state.totals.items()},
+            "totals": _totals_to_json(state.totals),
+            "source_totals": _totals_to_json(state.source_totals),
             "tracking": state.tracking,
+            "notes": [state.notes.text, state.notes.covered_uuid, state.notes.updates],
+            "notes_written": state.notes_written,
         }
     except _NoPlaceError:
         return None
@@ -70,11 +74,15 @@ def _needed_of_branch(state: ConversationState) -> Iterable[Record]:
     """What the branch's own part of the fold, and those who look back along the branch, need of earlier records."""
     needed = {item.record.seq: item.record for item in state.view}
     needed |= {record.seq: record for record in state.boundaries}
+    in_force = {id(seen) for all_seen in state.files.values() for seen in all_seen} | {id(pin) for pin in state.pins}
     paths: set[str] = set()
-    has_tasks = has_answer = False
+    models: set[str] = set()
+    has_tasks = False
     for record in reversed(state.branch):
         match record.payload:
-            case FileSeen() as seen:
+            case Pin() as pin if id(pin) in in_force:
+                needed[record.seq] = record
+            case FileSeen() as seen if id(seen) in in_force:
                 is_shown = (
                     state.view.result_position(seen.shown_by) is not None
                     or state.view.position_of(seen.shown_by) is not None
@@ -85,8 +93,8 @@ def _needed_of_branch(state: ConversationState) -> Iterable[Record]:
             case ToolRan(display=display) if not has_tasks and isinstance(display.get("tasks"), list):
                 has_tasks = True
                 needed[record.seq] = record
-            case AssistantEntry() if not has_answer:
-                has_answer = True
+            case AssistantEntry(model=model) if model not in models:
+                models.add(model)
                 needed[record.seq] = record
             case _:
                 pass
@@ -124,21 +132,40 @@ def restored_state(saved: StateSaved, record_at: RecordAt) -> ConversationState:
         items = tuple(ViewItem(entries[uuid], _overlay_from_json(overlay)) for uuid, overlay in body["view"])
         by_seq = {record.seq: record for record in branch_records}
         boundary = by_seq[body["boundary"]] if body["boundary"] != -1 else None
-        totals = {model: ModelTotal(**total) for model, total in body["totals"].items()}
         branch = Branch(
             records=branch_records,
             entries=entries,
             view=View(items, body["epoch"], boundary),
             boundaries=[record for record in branch_records if isinstance(record.payload, Boundary)],
+            notes=KnownNotes(*body["notes"]),
         )
         for record in branch_records:
-            if isinstance(record.payload, FileSeen):
-                branch.files.setdefault(record.payload.path, []).append(record.payload)
+            match record.payload:
+                case FileSeen() as seen:
+                    branch.files.setdefault(seen.path, []).append(seen)
+                case Pin(pin_id=pin_id) as pin:
+                    branch.pins[pin_id] = pin
+                case _:
+                    pass
         return ConversationState.beginning_at(
-            saved.head_seq, branch, session_records, totals=totals, tracking=body["tracking"]
+            saved.head_seq,
+            branch,
+            session_records,
+            totals=_totals_from_json(body["totals"]),
+            source_totals=_totals_from_json(body["source_totals"]),
+            tracking=body["tracking"],
+            notes_written=body["notes_written"],
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a saved state: {error}") from error
+
+
+def _totals_to_json(totals: Mapping[str, ModelTotal]) -> JsonObject:
+    return {name: asdict(total) for name, total in totals.items()}
+
+
+def _totals_from_json(raw: JsonObject) -> dict[str, ModelTotal]:
+    return {name: ModelTotal(**total) for name, total in raw.items()}
 
 
 def _overlay_to_json(overlay: Overlay) -> JsonObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyagent.log import (
@@ -132,13 +132,16 @@ class ConversationState:
         session_records: Iterable[Record],
         *,
         totals: dict[str, ModelTotal],
+        source_totals: dict[str, ModelTotal],
         tracking: JsonObject,
+        notes_written: str,
     ) -> ConversationState:
         """A state that goes on from `head_seq` and holds of what came before only what is given here."""
         state = cls()
         for record in session_records:
             state._apply_to_session(record)
-        state.totals, state.tracking = totals, tracking
+        state.totals, state.source_totals = totals, source_totals
+        state.tracking, state.notes_written = tracking, notes_written
         known = {record.seq: record for record in (*session_records, *base.records)}
         state._by_seq = known
         state.records = [known[seq] for seq in sorted(known)]
@@ -151,6 +154,11 @@ class ConversationState:
     def is_partial(self) -> bool:
         """Whether records from before a saved state were left unread: see `complete`."""
         return self._base_seq != -1
+
+    @property
+    def recent(self) -> tuple[Record, ...]:
+        """The records of the current branch from where it began to be read."""
+        return tuple(self._branch.records[len(self._base.records) :])
 
     def complete(self, records: Iterable[Record]) -> None:
         """Take the place of a state of all these records, which end with the ones known here."""
@@ -217,6 +225,11 @@ class ConversationState:
             if self.view.position_of(seen.shown_by) is not None:
                 return KnownFile(seen, is_visible=True)
         return None
+
+    @property
+    def files(self) -> Mapping[str, list[FileSeen]]:
+        """What was shown of each path on this branch, oldest first."""
+        return self._branch.files
 
     def files_by_use(self) -> tuple[FileSeen, ...]:
         """The newest record of each file that was read, edited or written on this branch, most recently used first."""
@@ -299,6 +312,8 @@ def _copied(branch: Branch) -> Branch:
         view=branch.view,
         files={path: list(seen) for path, seen in branch.files.items()},
         boundaries=list(branch.boundaries),
+        pins=dict(branch.pins),
+        notes=branch.notes,
     )
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from pyagent import __version__
 from pyagent.agent.config import load_settings
 from pyagent.agent.conversation import Conversation
-from pyagent.agent.conversation_builder import ConversationBuilder, SessionPlace, Shared, new_uuid, now
-from pyagent.agent.deferred_sink import DeferredSink
+from pyagent.agent.conversation_builder import ConversationBuilder, Shared, new_uuid, now
 from pyagent.agent.encoding import LocalEncoding
 from pyagent.agent.git_state import branch_of, git_summary
 from pyagent.agent.host import Host, NewSession, Opening, ResumedSession
@@ -23,22 +22,13 @@ from pyagent.agent.model_choice import with_effort
 from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.sampler import ProfileBook
 from pyagent.agent.server_tools import WEB_SEARCH_RULE, with_server_tools
-from pyagent.agent.session_store import (
-    DiscardingSink,
-    LoadedSession,
-    RecordSink,
-    SessionFile,
-    find_session,
-    list_sessions,
-    project_dir,
-    read_session,
-)
+from pyagent.agent.session_place import SessionOpener, SessionPlace
+from pyagent.agent.session_store import project_dir
 from pyagent.agent.system_prompt import Environment, build_system_prompt
 from pyagent.agent.trust import is_trusted
 from pyagent.agent.web import WebClient
 from pyagent.agent.wire.profile import RENDERER_VERSION, RequestProfile
 from pyagent.agent.wire.retry import CallWaits
-from pyagent.errors import SessionError
 from pyagent.events import EventSink, Notice, SessionOpened
 from pyagent.launch import LaunchOptions
 from pyagent.log import SCHEMA_VERSION, AssistantEntry, SessionStarted, SettingChanged
@@ -74,7 +64,13 @@ class Assembly:
         self.waits = CallWaits.of(self.settings, sleep)
         self.encoding = LocalEncoding()
         self.desk = ModelDesk(options, self.settings, self.encoding, server)
-        self._folder = project_dir(options.home, options.cwd)
+        self._sessions = SessionOpener(
+            project_dir(options.home, options.cwd),
+            is_persistent=options.is_persistent,
+            tell_problem=self._tell_problem,
+            new_id=new_uuid,
+        )
+        self._session_id = options.session_id
         self._clock = clock
         self.started_at = clock()
         self.host: Host | None = None
@@ -134,6 +130,7 @@ class Assembly:
                 is_offline=access.is_offline,
                 is_resumed=is_resumed,
                 tool_names=tuple(tools),
+                has_older=session.history.begin_offset > 0,
             )
         )
         for problem in (*self._problems, *session.problems):
@@ -150,10 +147,13 @@ class Assembly:
         elif chosen_effort:
             profile = with_effort(profile, access.info, chosen_effort)
         profile = self.desk.store.degraded(access.endpoint, profile)
-        if not is_resumed:
-            journal.commit(SessionStarted(SCHEMA_VERSION, session.session_id, str(cwd), __version__, branch))
-            if options.name:
-                journal.commit(SettingChanged("title", options.name))
+        if not is_resumed or session.forked_from:
+            started = SessionStarted(
+                SCHEMA_VERSION, session.session_id, str(cwd), __version__, branch, session.forked_from
+            )
+            journal.commit(started)
+        if options.name and options.name != state.settings.get("title"):
+            journal.commit(SettingChanged("title", options.name))
         if options.effort and options.effort != state.settings.get("effort"):
             journal.commit(SettingChanged("effort", options.effort))
         if options.max_budget_usd is not None and access.info.price is None:
@@ -167,62 +167,18 @@ class Assembly:
         return conversation
 
     def _session_for(self, opening: Opening) -> SessionPlace:
-        options = self.options
         match opening:
-            case ResumedSession(wanted=wanted, is_forked=is_forked):
-                path = self._path_of(wanted)
-                if is_forked:
-                    return self._new_session(forked=read_session(path))
-                sink = SessionFile(path, on_problem=self._tell_problem) if options.is_persistent else DiscardingSink()
-                try:
-                    loaded = read_session(path)
-                except SessionError:
-                    sink.close()
-                    raise
-                state = ConversationState(loaded.records)
-                problems = (*loaded.problems, *_open_transaction_problems(state))
-                return SessionPlace(
-                    path.stem,
-                    state,
-                    sink,
-                    path,
-                    path.with_suffix("") / "tool-results",
-                    path.with_suffix("") / "notes.md",
-                    problems,
-                )
+            case ResumedSession(wanted=wanted, is_forked=True):
+                return self._sessions.forked(wanted, self._take_session_id())
+            case ResumedSession(wanted=wanted):
+                return self._sessions.resumed(wanted)
             case NewSession():
-                return self._new_session()
+                return self._sessions.new(self._take_session_id())
 
-    def _new_session(self, forked: LoadedSession | None = None) -> SessionPlace:
-        session_id = self.options.session_id if forked is None and self.options.session_id else new_uuid()
-        path = self._folder / f"{session_id}.jsonl"
-        if self.options.is_persistent and path.exists():
-            raise SessionError(
-                f"There is a session {session_id} already.", hint=f"Go on with it: pyagent --resume {session_id}"
-            )
-        sink: RecordSink = DiscardingSink()
-        if self.options.is_persistent:
-            sink = DeferredSink(lambda: SessionFile(path, on_problem=self._tell_problem), on_problem=self._tell_problem)
-        records = forked.records if forked is not None else ()
-        for record in records:
-            sink.append(record)
-        return SessionPlace(
-            session_id,
-            ConversationState(records),
-            sink,
-            path if self.options.is_persistent else None,
-            path.with_suffix("") / "tool-results",
-            path.with_suffix("") / "notes.md" if self.options.is_persistent else None,
-            forked.problems if forked is not None else (),
-        )
-
-    def _path_of(self, wanted: str) -> Path:
-        if wanted:
-            return find_session(self._folder, wanted).path
-        sessions = list_sessions(self._folder)
-        if not sessions:
-            raise SessionError("There is no earlier session in this folder.", hint="Start one with: pyagent")
-        return sessions[0].path
+    def _take_session_id(self) -> str:
+        """The id asked for on the command line; it is for one session only."""
+        session_id, self._session_id = self._session_id, ""
+        return session_id
 
     def _model_name(self, state: ConversationState) -> str:
         """The flag, else what the resumed session used, else the settings."""
@@ -305,9 +261,3 @@ def _recorded_profile(
             names = [tool.get("name") for tool in profile.tools]
             return profile if is_same and names == [tool["name"] for tool in tools] else None
     return None
-
-
-def _open_transaction_problems(state: ConversationState) -> tuple[str, ...]:
-    if not state.open_transactions:
-        return ()
-    return ("A compaction was broken off when pyagent ended last time; the conversation is as it was before it.",)

@@ -85,6 +85,8 @@ class ConversationParts:
     """Ends what the conversation started: background tasks, open files."""
     after_turn: Callable[[], Awaitable[None]] = _nothing
     """Called when a turn is over, however it ended."""
+    replayed: tuple[Record, ...] = ()
+    """What is told of a resumed session at its opening."""
 
 
 class Conversation:
@@ -110,7 +112,7 @@ class Conversation:
 
     def replay(self) -> None:
         """Tell the front end what was said before."""
-        for record in self._journal.state.branch:
+        for record in self._parts.replayed:
             self._parts.emit(RecordCommitted(record, is_replay=True))
         self._parts.emit(ReplayFinished())
         self._tell_queue()

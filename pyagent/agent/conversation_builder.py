@@ -33,9 +33,7 @@ from pyagent.agent.restore_sources import DiskSources
 from pyagent.agent.rewind import RewindCommands
 from pyagent.agent.sampler import MainSampler, ProfileBook
 from pyagent.agent.session_commands import SessionCommands
-from pyagent.agent.session_store import (
-    RecordSink,
-)
+from pyagent.agent.session_place import SessionPlace
 from pyagent.agent.side_calls import SideCalls
 from pyagent.agent.summarizer import SOURCE as SUMMARY_SOURCE
 from pyagent.agent.summarizer import ForkSummarizer
@@ -47,28 +45,15 @@ from pyagent.compaction.cleanup import cleanup_after
 from pyagent.compaction.pipeline import Pipeline
 from pyagent.compaction.ports import Ports
 from pyagent.compaction.tracking import AutoCompactTracking
-from pyagent.events import EventSink, Notice, Report
+from pyagent.events import EventSink, Notice, OlderRecords, Report
 from pyagent.launch import LaunchOptions
 from pyagent.log import Boundary, Record
+from pyagent.messages import JsonObject
 from pyagent.settings import Settings
 from pyagent.state import ConversationState
+from pyagent.tools.recall import RECALL
 from pyagent.tools.shell import ShellSession
 from pyagent.tools.tool import AnyTool, Asker, ToolContext, nobody
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPlace:
-    """Where a conversation is kept and what it starts from."""
-
-    session_id: str
-    state: ConversationState
-    sink: RecordSink
-    transcript_path: Path | None
-    results_dir: Path
-    notes_path: Path | None
-    """The file of the session's background notes; None if nothing of the session is kept."""
-    problems: tuple[str, ...] = ()
-    forked_records: tuple[Record, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +262,7 @@ class ConversationBuilder:
             self._notes.after_boundary(boundary)
         if cleanup.resets_memory_files:
             self._memory.after_boundary()
+        self._journal.save_state()
 
     def _learn_window(self, window_tokens: int, is_named: bool) -> None:
         """Believe the server about its window: for good if it named the figure, else for this session."""
@@ -295,7 +281,7 @@ class ConversationBuilder:
             emit=self._emit,
             gatekeeper=self._gatekeeper,
             context_for=self._tool_context,
-            before_run=self._checkpoints.before_tool,
+            before_run=self._before_tool,
         )
         turn = TurnParts(
             journal,
@@ -322,8 +308,25 @@ class ConversationBuilder:
             commands=self._handlers(),
             permissions=self._gatekeeper,
             close=self._close,
-            after_turn=self._checkpoints.after_turn,
+            after_turn=self._after_turn,
+            replayed=self._replayed(),
         )
+
+    def _replayed(self) -> tuple[Record, ...]:
+        """What a resumed screen shows at first: what stands behind the saved state, and a stretch before it."""
+        state, history = self._journal.state, self._session.history
+        if not state.is_partial:
+            return state.branch
+        return (*history.older(), *state.recent)
+
+    async def _after_turn(self) -> None:
+        await self._checkpoints.after_turn()
+        self._journal.save_state_if_due()
+
+    async def _before_tool(self, name: str, tool_input: JsonObject, is_read_only: bool) -> None:
+        if name == RECALL:
+            await self._load_history()
+        await self._checkpoints.before_tool(name, tool_input, is_read_only)
 
     def _handlers(self) -> dict[str, CommandHandler]:
         commands = self._commands()
@@ -332,13 +335,19 @@ class ConversationBuilder:
             checkpoints=self._checkpoints,
             emit=self._emit,
             load_history=self._load_history,
-            summarise_upto=commands.compact_upto,
+            summarise=commands.compact,
             moved=self._moved,
         )
-        return {**commands.handlers(), "rewind": rewind.handle}
+        return {**commands.handlers(), "rewind": rewind.handle, "older": lambda argument: self._older()}
 
     async def _load_history(self) -> None:
-        """All of the session is in memory already."""
+        """For what looks further back than a resume had to read."""
+        await self._session.history.complete(self._journal.state)
+
+    async def _older(self) -> None:
+        """Answer to `older`: the next stretch of what a resumed screen does not show yet."""
+        records = await asyncio.to_thread(self._session.history.older)
+        self._emit(OlderRecords(records, has_more=self._session.history.begin_offset > 0))
 
     def _moved(self) -> None:
         """The conversation stands elsewhere: so do its figures."""
@@ -382,6 +391,7 @@ class ConversationBuilder:
             start_over=lambda: host.switch_to(NewSession()),
             resume=lambda wanted: host.switch_to(ResumedSession(wanted)),
             cwd=str(self._options.cwd),
+            load_history=self._load_history,
         )
 
     def _set_model(self, name: str) -> str:

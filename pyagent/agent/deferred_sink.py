@@ -36,7 +36,9 @@ class DeferredSink:
         self._held.clear()
 
     def offset_of(self, seq: int) -> int | None:
-        return self._sink.offset_of(seq) if isinstance(self._sink, KnowsOffsets) else None
+        """Where a record stands in the file; None while there is no file."""
+        sink: object = self._sink
+        return sink.offset_of(seq) if isinstance(sink, KnowsOffsets) else None
 
     def close(self) -> None:
         if self._sink is not None:

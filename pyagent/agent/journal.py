@@ -8,9 +8,12 @@ from typing import Protocol
 
 from pyagent.agent.session_store import KnowsOffsets, RecordSink
 from pyagent.events import EventSink, RecordCommitted
-from pyagent.log import Payload, Record
+from pyagent.log import Payload, Record, StateSaved
 from pyagent.saved_state import saved_state
 from pyagent.state import ConversationState
+
+SAVE_EVERY_BYTES = 4_000_000
+"""A reader that begins at a saved state reads at most about this much, which takes some 100 ms."""
 
 
 class Clock(Protocol):
@@ -37,6 +40,7 @@ class Journal:
         self.new_uuid = new_uuid
         self._sink = sink
         self._emit = emit
+        self._saved_at = max((self._place_of(r) for r in state.records if isinstance(r.payload, StateSaved)), default=0)
 
     def commit(self, payload: Payload, *, uuid: str = "", tx: str = "") -> Record:
         """Append one record and return it."""
@@ -51,12 +55,22 @@ class Journal:
         for uuid, payload, tx in payloads:
             self.commit(payload, uuid=uuid, tx=tx)
 
+    def _place_of(self, record: Record) -> int:
+        return (self._sink.offset_of(record.seq) or 0) if isinstance(self._sink, KnowsOffsets) else 0
+
+    def save_state_if_due(self) -> None:
+        """Write the state down if much was written since it last was."""
+        if isinstance(self._sink, KnowsOffsets) and self.state.records:
+            at = self._sink.offset_of(self.state.records[-1].seq)
+            if at is not None and at - self._saved_at > SAVE_EVERY_BYTES:
+                self.save_state()
+
     def save_state(self) -> None:
         """Write down what the log folds to, so that a later reader can begin here."""
         if isinstance(self._sink, KnowsOffsets):
             saved = saved_state(self.state, self._sink.offset_of)
             if saved is not None:
-                self.commit(saved)
+                self._saved_at = self._sink.offset_of(self.commit(saved).seq) or 0
 
     def close(self) -> None:
         self._sink.close()

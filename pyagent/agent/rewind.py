@@ -21,7 +21,7 @@ from pyagent.log import CheckpointTaken, Record, Rewound, SetHead, UserEntry
 from pyagent.messages import TextBlock, scrub_surrogates
 from pyagent.state import ConversationState
 
-WAYS = ("both", "conversation", "code", "file", "upto")
+WAYS = ("both", "conversation", "code", "file", "upto", "from")
 MAX_TOLD_PATHS = 20
 """Files named in what the model is told; more would be a list nobody reads."""
 
@@ -50,16 +50,15 @@ class RewindCommands:
         checkpoints: CheckpointKeeper,
         emit: EventSink,
         load_history: Callable[[], Coroutine[Any, Any, None]],
-        summarise_upto: Callable[[int], Coroutine[Any, Any, None]],
+        summarise: Callable[[str], Coroutine[Any, Any, None]],
         moved: Callable[[], None],
     ) -> None:
-        """`load_history` brings in what a resume left on the disk; `summarise_upto` compacts what stands before the
-        Nth prompt in view; `moved` is told when the conversation stands elsewhere."""
+        """`load_history` brings in what a resume left on the disk; `summarise` is `/compact`; `moved` is told when the conversation stands elsewhere."""
         self._journal = journal
         self._checkpoints = checkpoints
         self._emit = emit
         self._load_history = load_history
-        self._summarise_upto = summarise_upto
+        self._summarise = summarise
         self._moved = moved
         self._seen_own: dict[int, frozenset[bytes]] = {}
         """Own edits as the person was shown them, by the prompt they would go back to."""
@@ -110,7 +109,7 @@ class RewindCommands:
                 RewindFile(change.shown_path, change.kind, change.path in found.own, diffs.get(change.path, ""))
                 for change in found.changes
             )
-        can_summarise = self._position_in_view(point) > 1
+        can_summarise = self._position_in_view(point) > 0
         self._emit(RewindPlanned(point, files, skipped, problem, can_summarise))
 
     async def _point(self, number: int) -> RewindPoint:
@@ -152,11 +151,11 @@ class RewindCommands:
 
     async def _go(self, number: int, way: str, *, takes_own: bool, file_number: int = 0) -> None:
         point = await self._point(number)
-        if way == "upto":
+        if way in ("upto", "from"):
             position = self._position_in_view(point)
-            if position < 2:
-                raise UsageError("There is nothing in view before this prompt to summarise.")
-            await self._summarise_upto(position)
+            if not position:
+                raise UsageError("This prompt is summarised already.")
+            await self._summarise(f"{way} {position}")
             return
         head_seq = self._journal.state.head_seq
         before, after, told = "", "", ""
@@ -224,6 +223,7 @@ class RewindCommands:
         return None
 
     async def _redo(self) -> None:
+        await self._load_history()
         record = self._redoable()
         if record is None:
             raise UsageError("There is no rewind to take back, or something was said since.")

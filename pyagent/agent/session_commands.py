@@ -39,7 +39,9 @@ class SessionCommands:
         start_over: Callable[[], None],
         resume: Callable[[str], None],
         cwd: str,
+        load_history: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
+        """`load_history` brings in what a resume left on the disk."""
         self._journal = journal
         self._keeper = keeper
         self._emit = emit
@@ -50,6 +52,7 @@ class SessionCommands:
         self._start_over = start_over
         self._resume = resume
         self._cwd = cwd
+        self._load_history = load_history
 
     def handlers(self) -> dict[str, CommandHandler]:
         return {
@@ -72,7 +75,7 @@ class SessionCommands:
 
         return handle
 
-    def compact(self, argument: str) -> Coroutine[Any, Any, None] | None:
+    def compact(self, argument: str) -> Coroutine[Any, Any, None]:
         """`/compact [instructions]`; `undo`, `preview`, `upto N` (what stands before the Nth prompt in view), `from N`
         (that prompt and what came after it).
 
@@ -81,8 +84,7 @@ class SessionCommands:
         """
         words = argument.strip()
         if words == "undo":
-            self._emit(Notice(self._keeper.undo()))
-            return None
+            return self._undo()
         if words == "preview":
             return self._preview()
         is_preview = words.startswith("preview ")
@@ -93,9 +95,9 @@ class SessionCommands:
         position = self._prompt_position(int(part[2]), is_first_allowed=part[1] == "from")
         return act(upto=position) if part[1] == "upto" else act(start=position)
 
-    async def compact_upto(self, number: int) -> None:
-        """Compact what stands before the Nth prompt in view."""
-        await self._keeper.compact("", upto=self._prompt_position(number))
+    async def _undo(self) -> None:
+        await self._load_history()
+        self._emit(Notice(self._keeper.undo()))
 
     def _prompt_position(self, number: int, *, is_first_allowed: bool = False) -> int:
         prompts = [at for at, item in enumerate(self._journal.state.view) if item.is_prompt]

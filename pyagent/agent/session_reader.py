@@ -34,7 +34,7 @@ class OpenedSession:
     """Where the part of the file begins that was read in one piece; 0 for the whole file."""
 
 
-def open_session(path: Path) -> OpenedSession:
+def open_session(path: Path, *, whole_file_bytes: int = WHOLE_FILE_BYTES) -> OpenedSession:
     """The session's state, as if all of the file had been read.
 
     Raises:
@@ -43,7 +43,7 @@ def open_session(path: Path) -> OpenedSession:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if size > WHOLE_FILE_BYTES and isinstance(first_record(file), Record):
+            if size > whole_file_bytes and first_record(file) is not None:
                 opened = _from_saved_state(file.fileno(), size)
                 if opened is not None:
                     return opened
@@ -58,7 +58,7 @@ def _from_saved_state(fd: int, size: int) -> OpenedSession | None:
     oldest_target = size
     tail_reader: RecordReader | None = None
     end = size
-    for begin, line_end in _marked_lines(fd, size):
+    for begin in _marked_lines(fd, size):
         piece = RecordReader(begin)
         piece.read(os.pread(fd, end - begin, begin), is_end=end == size)
         end = begin
@@ -110,8 +110,8 @@ def _record_at(fd: int, offset: int) -> Record | None:
     return reader.records[0] if reader.records else None
 
 
-def _marked_lines(fd: int, size: int) -> Iterator[tuple[int, int]]:
-    """(begin, end) of the lines that hold the mark of a saved state, last line first."""
+def _marked_lines(fd: int, size: int) -> Iterator[int]:
+    """Where the lines begin that hold the mark of a saved state, last line first."""
     end = size
     later = b""
     while end > 0:
@@ -120,7 +120,7 @@ def _marked_lines(fd: int, size: int) -> Iterator[tuple[int, int]]:
         at = data.rfind(_MARK)
         while at != -1:
             line_begin = _line_begin(fd, begin + at)
-            yield line_begin, begin + at
+            yield line_begin
             at = data.rfind(_MARK, 0, max(0, line_begin - begin)) if line_begin > begin else -1
         later, end = data, begin
 
@@ -136,7 +136,9 @@ def _line_begin(fd: int, offset: int) -> int:
     return 0
 
 
-def older_records(path: Path, before_offset: int, *, at_least_bytes: int = CHUNK_BYTES) -> tuple[tuple[Record, ...], int]:
+def older_records(
+    path: Path, before_offset: int, *, at_least_bytes: int = CHUNK_BYTES
+) -> tuple[tuple[Record, ...], int]:
     """The records that stand before a byte offset, about `at_least_bytes` of them, and where they begin (0: no more).
 
     Raises:

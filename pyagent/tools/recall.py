@@ -24,7 +24,7 @@ DEFAULT_MATCHES = 20
 EXCERPT_CHARS = 100
 """On each side of a match."""
 
-_OWN_NAME = "Recall"
+RECALL = "Recall"
 _MADE_BY_PYAGENT = frozenset({"summary", "attachment", "reminder", "continuation"})
 """Origins that only repeat what stands elsewhere."""
 
@@ -43,7 +43,7 @@ class RecallInput(ToolInput):
 
 
 class RecallTool:
-    name = _OWN_NAME
+    name = RECALL
     input_model = RecallInput
     is_read_only = True
     is_compactable = False
@@ -171,13 +171,13 @@ def _out_of_view(records: tuple[Record, ...], view: View) -> Iterator[_Piece]:
                 for block in entry.blocks:
                     if isinstance(block, ToolUseBlock):
                         names[block.id] = block.name
-                        if is_gone and block.name != _OWN_NAME:
+                        if is_gone and block.name != RECALL:
                             yield _Piece(record, f"call of {block.name}", block.id, _strings(block.input))
                 if is_gone and entry.text.strip():
                     yield _Piece(record, "answer", record.uuid, entry.text)
             case UserEntry(origin=origin) if origin not in _MADE_BY_PYAGENT:
                 for block in entry.content:
-                    if not isinstance(block, ToolResultBlock) or names.get(block.tool_use_id) == _OWN_NAME:
+                    if not isinstance(block, ToolResultBlock) or names.get(block.tool_use_id) == RECALL:
                         continue
                     if is_gone or (overlay is not None and block.tool_use_id in overlay.cleared):
                         kind = f"result of {names.get(block.tool_use_id, 'a call')}"

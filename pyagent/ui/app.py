@@ -253,6 +253,9 @@ class PyagentApp(App[int]):
         else:
             self._prompt.set_text(text)
 
+    def on_transcript_top_reached(self) -> None:
+        self._session.show_older()
+
     def on_transcript_open_requested(self, event: Transcript.OpenRequested) -> None:
         from pyagent.ui.dialogs.pager import PagerScreen, block_layout
 

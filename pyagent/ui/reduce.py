@@ -14,6 +14,7 @@ from pyagent.events import (
     CompactionEnded,
     Event,
     Notice,
+    OlderRecords,
     PermissionNeeded,
     PermissionSettled,
     QuestionAsked,
@@ -164,6 +165,8 @@ class TranscriptFold:
                 self._end_live()
             case ReplayFinished():
                 self._settle_all()
+            case OlderRecords(records=records):
+                self._put_before(records)
             case TurnFailed(message=message, hint=hint):
                 self._end_live()
                 self._put(Block(self._turn_end_id, BlockKind.ERROR, text=message, detail=hint, collapsed=False))
@@ -197,6 +200,25 @@ class TranscriptFold:
             return
         self._advance(record)
         self._fold(record)
+
+    def _put_before(self, records: tuple[Record, ...]) -> None:
+        """Older history comes in: everything is folded anew behind it."""
+        later, self._by_seq = self._by_seq, {}
+        parents, self._parents = self._parents, {}
+        head, self._head = self._head, -1
+        for record in records:
+            target = record.payload.target_seq if isinstance(record.payload, SetHead) else -1
+            if target in self._parents:
+                self._head = target
+            self._advance(record)
+        first = next(iter(later), None)
+        if first is not None:
+            parents[first] = self._head
+            self._head = head
+        self._by_seq |= later
+        self._parents |= parents
+        self._refold()
+        self._settle_all()
 
     def _advance(self, record: Record) -> None:
         self._parents[record.seq] = self._head

@@ -44,7 +44,8 @@ def way_items(planned: RewindPlanned) -> list[PickerItem]:
         items.append(PickerItem(f"{number} both own", "Conversation and files, my own edits too", words))
         items.append(PickerItem(f"{number} code own", "Files only, my own edits too", words))
     if planned.can_summarise:
-        items.append(PickerItem(f"{number} upto", "Summarise what came before", "the conversation goes on from here"))
+        items.append(PickerItem(f"{number} upto", "Summarise what came before", "the rest stays word for word"))
+        items.append(PickerItem(f"{number} from", "Summarise from here on", "what came before stays word for word"))
     items += [_file_item(number, position, file) for position, file in enumerate(files, start=1)]
     return items
 
@@ -63,7 +64,7 @@ def way_preview(planned: RewindPlanned, item_id: str) -> str:
         remarks.append(planned.problem)
     if planned.skipped:
         remarks.append(f"In no checkpoint, so left as they are: {', '.join(planned.skipped)}")
-    if words[1] in ("conversation", "upto"):
+    if words[1] in ("conversation", "upto", "from"):
         return _indented(planned.point.text.splitlines())
     diff = planned.files[int(words[2]) - 1].diff if words[1] == "file" else whole_diff(planned)
     return "\n\n".join([*(_indented([remark]) for remark in remarks), _fenced(diff or "Only permissions change.")])

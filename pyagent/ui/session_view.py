@@ -19,6 +19,7 @@ from pyagent.events import (
     ConversationClosed,
     Event,
     Interrupt,
+    OlderRecords,
     PermissionNeeded,
     PermissionSettled,
     PromptReturned,
@@ -92,6 +93,7 @@ class SessionView:
         self._fold = TranscriptFold(self._banner)
         self._is_loading = False
         self._was_open = False
+        self._has_older = False
         self._is_ticking = False
         self._busy_since_s = 0.0
         self._retry_due_s = 0.0
@@ -136,7 +138,9 @@ class SessionView:
             self._is_loading = False
             self._load(self._fold.blocks)
             return
-        if not self._is_loading:
+        if isinstance(event, OlderRecords):
+            self._transcript.load_older(self._as_unfolded(block) for block in self._fold.blocks)
+        elif not self._is_loading:
             for change in changes:
                 self._apply(change)
 
@@ -170,6 +174,7 @@ class SessionView:
         match event:
             case SessionOpened(cwd=cwd):
                 self._was_open = True
+                self._has_older = event.has_older
                 self._early_prompts.clear()
                 self._app.index_files(Path(cwd))
             case PermissionNeeded() | QuestionAsked():
@@ -181,6 +186,8 @@ class SessionView:
                 self._give_back(text)
             case Report():
                 self._report(event)
+            case OlderRecords(has_more=has_more):
+                self._has_older = has_more
             case RewindOffered() | RewindPlanned():
                 self._offer_rewind(event)
             case RetryScheduled(delay_s=delay_s):
@@ -241,6 +248,12 @@ class SessionView:
     def send(self, command: Command) -> None:
         """Tell the agent something."""
         self.handle.send(command)
+
+    def show_older(self) -> None:
+        """Ask for what stands before the first row, if a resume has left it on the disk."""
+        if self._has_older:
+            self._has_older = False
+            self.send(RunCommand("older"))
 
     def interrupt(self) -> None:
         """Stop what runs."""

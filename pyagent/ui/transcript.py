@@ -80,6 +80,9 @@ class Transcript(ScrollView, can_focus=True):
             super().__init__()
             self.line_count = line_count
 
+    class TopReached(Message):
+        """The reader has scrolled to the very first row."""
+
     class OpenRequested(Message):
         """The reader wants the whole of a block (the pager)."""
 
@@ -138,6 +141,15 @@ class Transcript(ScrollView, can_focus=True):
         with self._changing():
             self._model.load(blocks)
             self.follow = True
+
+    def load_older(self, blocks: Iterable[Block]) -> None:
+        """Replace everything by the same with more before it; what is in sight stays there."""
+        index, line = self._top_line() if len(self._model) else (0, 0)
+        count_before = len(self._model)
+        self.clear_find()
+        self._model.load(blocks)
+        self.follow = False
+        self._place((max(0, index + len(self._model) - count_before), line))
 
     def clear(self) -> None:
         """Forget everything."""
@@ -229,6 +241,8 @@ class Transcript(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
+        if round(new_value) == 0 and round(old_value) > 0:
+            self.post_message(self.TopReached())
         if self._is_placing or round(old_value) == round(new_value):
             return
         self.follow = new_value >= self.max_scroll_y
