@@ -53,7 +53,8 @@ class RewindCommands:
         summarise: Callable[[str], Coroutine[Any, Any, None]],
         moved: Callable[[], None],
     ) -> None:
-        """`load_history` brings in what a resume left on the disk; `summarise` is `/compact`; `moved` is told when the conversation stands elsewhere."""
+        """`load_history` brings in what a resume left on the disk; `summarise` is `/compact`; `moved` is told when the
+        conversation stands elsewhere."""
         self._journal = journal
         self._checkpoints = checkpoints
         self._emit = emit

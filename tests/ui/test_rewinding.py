@@ -35,7 +35,17 @@ def test_prompts_are_listed_with_age_and_what_can_come_back() -> None:
 def test_own_edits_are_replaced_only_where_the_row_says_so() -> None:
     by_id = {item.id: item for item in way_items(PLANNED)}
     assert list(by_id) == [
-        *("2 both", "2 conversation", "2 code", "2 both own", "2 code own", "2 upto", "2 from", "2 file 1", "2 file 2 own"),
+        *(
+            "2 both",
+            "2 conversation",
+            "2 code",
+            "2 both own",
+            "2 code own",
+            "2 upto",
+            "2 from",
+            "2 file 1",
+            "2 file 2 own",
+        ),
     ]
     assert by_id["2 both"].detail == "1 file restored; 1 file you changed yourself stay"
     assert "you changed it yourself" in by_id["2 file 2 own"].detail
