@@ -10,6 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+CompactionPolicy: TypeAlias = Literal["window", "economy"]
+COMPACTION_POLICIES: tuple[str, ...] = get_args(CompactionPolicy)
+ApiClearing: TypeAlias = Literal["results", "uses"]
+API_CLEARINGS: tuple[str, ...] = get_args(ApiClearing)
 PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
 PERMISSION_MODES: tuple[str, ...] = get_args(PermissionMode)
 
@@ -54,6 +58,10 @@ class CompactionSettings:
     keep_recent: int = 5
     api_trigger_tokens: int = 180_000
     api_target_tokens: int = 40_000
+    api_clearing: ApiClearing = "results"
+    """What API-native clearing takes: old results of the tools that can be run again, or all uses but edits."""
+    policy: CompactionPolicy = "window"
+    """`window` compacts when the window is nearly full; `economy` where the bill is least, if that is earlier."""
     gates: Gates = field(default_factory=Gates)
 
 
@@ -83,6 +91,8 @@ class Settings:
     bash_allowed_secrets: tuple[str, ...] = ()
     """Names of environment variables that Bash may see although they look like secrets, such as `GH_TOKEN`."""
     read_max_tokens: int = 25_000
+    cache_edit_servers: tuple[str, ...] = ()
+    """Base URLs of servers that take `cache_edits`; no other server ever sees that field."""
     has_file_checkpoints: bool = True
     """Whether the work tree is saved before each prompt, so that `/rewind` can bring files back."""
     cleanup_period_days: int = 30
@@ -118,6 +128,15 @@ def _whole(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
     return parse
 
 
+def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.strip() not in choices:
+            raise ValueError(f"use {' or '.join(choices)}")
+        return text.strip()
+
+    return parse
+
+
 def _percent(text: str) -> float:
     try:
         number = float(text)
@@ -136,6 +155,7 @@ _ENVIRONMENT: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ("CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE", "compaction.blocking_tokens", _whole(1)),
     ("API_MAX_INPUT_TOKENS", "compaction.api_trigger_tokens", _whole(1)),
     ("API_TARGET_INPUT_TOKENS", "compaction.api_target_tokens", _whole(1)),
+    ("PYAGENT_COMPACTION_POLICY", "compaction.policy", _one_of(COMPACTION_POLICIES)),
     ("CLAUDE_CODE_MAX_OUTPUT_TOKENS", "max_output_tokens", _whole(1)),
     ("ENABLE_PROMPT_CACHING_1H", "is_cache_ttl_1h", _bool),
     ("CLAUDE_CODE_MAX_RETRIES", "max_retries", _whole(0, 100)),

@@ -14,7 +14,16 @@ from typing import Any, Literal, TypeAlias
 from pyagent.agent.wire.catalogue import EFFORTS
 from pyagent.errors import UsageError
 from pyagent.launch import LaunchOptions
-from pyagent.settings import MIN_WINDOW_TOKENS, PERMISSION_MODES, Gates, Settings, with_environment, with_value
+from pyagent.settings import (
+    API_CLEARINGS,
+    COMPACTION_POLICIES,
+    MIN_WINDOW_TOKENS,
+    PERMISSION_MODES,
+    Gates,
+    Settings,
+    with_environment,
+    with_value,
+)
 
 MAX_SETTINGS_BYTES = 1_000_000
 """Nobody writes that much by hand: a larger file is something else under that name."""
@@ -168,6 +177,15 @@ def _window(value: Any) -> int | None:
     return None if value == "auto" else int(_whole(MIN_WINDOW_TOKENS)(value))
 
 
+def _one_of(choices: tuple[str, ...]) -> Check:
+    def check(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"use {' or '.join(choices)}")
+        return str(value)
+
+    return check
+
+
 def _mode(value: Any) -> str:
     mode = "default" if value == "manual" else value
     if mode not in PERMISSION_MODES:
@@ -220,6 +238,8 @@ _SCALARS: Mapping[str, tuple[str, Check]] = {
     "compaction.keepRecent": ("compaction.keep_recent", _whole(1)),
     "compaction.apiTriggerTokens": ("compaction.api_trigger_tokens", _whole(1)),
     "compaction.apiTargetTokens": ("compaction.api_target_tokens", _whole(1)),
+    "compaction.apiClearing": ("compaction.api_clearing", _one_of(API_CLEARINGS)),
+    "compaction.policy": ("compaction.policy", _one_of(COMPACTION_POLICIES)),
 }
 """JSON key → (setting, check). The narrowest file wins."""
 
@@ -239,6 +259,7 @@ _LISTS: Mapping[str, str] = {
     "permissions.allow": "allow_rules",
     "permissions.additionalDirectories": "additional_dirs",
     "bashAllowedSecrets": "bash_allowed_secrets",
+    "cacheEditServers": "cache_edit_servers",
 }
 """JSON key → setting. All files' items count."""
 

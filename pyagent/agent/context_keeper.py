@@ -9,9 +9,12 @@ from typing import Protocol
 
 from pyagent.agent.journal import Journal
 from pyagent.agent.sampler import ProfileBook
+from pyagent.agent.server_clearing import ServerClearing
+from pyagent.agent.wire.cost import WRITE_1H_FACTOR, WRITE_5M_FACTOR
 from pyagent.agent.wire.stream import Response
 from pyagent.compaction.compactor import Preview
 from pyagent.compaction.context import ModelLimits, PipelineContext, Sizer, is_cache_warm
+from pyagent.compaction.economy import CachePrices, Economy
 from pyagent.compaction.outcome import (
     Applied,
     Compacted,
@@ -72,6 +75,7 @@ class PipelineKeeper:
         transcript_path: str,
         encoding_ready: Callable[[], Awaitable[None]],
         notes: BackgroundNotes,
+        server_clearing: ServerClearing,
         after_boundary: Callable[[Boundary], None],
         learn_window: Callable[[int, bool], None],
     ) -> None:
@@ -86,6 +90,7 @@ class PipelineKeeper:
         self._transcript_path = transcript_path
         self._encoding_ready = encoding_ready
         self._notes = notes
+        self.server_clearing = server_clearing
         self._after_boundary = after_boundary
         self._learn_window = learn_window
         self.tracking = AutoCompactTracking.from_json(journal.state.tracking)
@@ -98,6 +103,7 @@ class PipelineKeeper:
         async with _TellsOfCancel(self):
             result = await self.pipeline.before_request(self.context())
         self._commit(result)
+        self.server_clearing.prepare(self.context())
         self.tell_gauge()
         self._keep_notes()
 
@@ -115,6 +121,7 @@ class PipelineKeeper:
 
     def after_response(self, response: Response) -> None:
         self.tracking = self.tracking.after_request()
+        self.server_clearing.answered(response)
         self.tell_gauge()
         self.tell_cost()
         if response.stop_reason != "tool_use":
@@ -179,10 +186,10 @@ class PipelineKeeper:
             needs_whole_tool_loop=model.thinking_types == ("enabled", "disabled"),
         )
         state = self._journal.state
-        return PipelineContext(
+        context = PipelineContext(
             view=state.view,
             history=state,
-            settings=self.settings,
+            settings=self.server_clearing.settings(),
             model=limits,
             query_source=self._source,
             now=self._journal.clock(),
@@ -191,6 +198,19 @@ class PipelineKeeper:
             ports=self._ports,
             transcript_path=self._transcript_path,
         )
+        context = replace(context, cached_edits=self.server_clearing.edits_for(context))
+        economy = self.economy(context) if self.settings.policy == "economy" else None
+        return context if economy is None else replace(context, economy_trigger_tokens=economy.best_trigger_tokens)
+
+    def economy(self, context: PipelineContext | None = None) -> Economy | None:
+        """The bill at the window's trigger and at the cheapest point; None while price or growth are unknown."""
+        profile, price = self._profiles.current, self._profiles.model.price
+        if price is None or not price.input_usd or not price.cache_read_usd or profile.cache_ttl == "off":
+            return None
+        write = WRITE_1H_FACTOR if profile.cache_ttl == "1h" else WRITE_5M_FACTOR
+        prices = CachePrices(price.cache_read_usd / price.input_usd, write, price.input_usd)
+        context = replace(context or self.context(), economy_trigger_tokens=None)
+        return self.pipeline.economy(context, prices)
 
     def overhead_tokens(self, limits: ModelLimits) -> int:
         """Estimated tokens of system text and tools; counted once a profile."""
@@ -262,6 +282,7 @@ class PipelineKeeper:
             if isinstance(new.payload, CompactionFailed):
                 self._emit(Notice(f"Compaction failed: {new.payload.reason}", "warning"))
         self.tracking = result.tracking
+        self.server_clearing.take(result.cached_edits)
         for _, outcome in result.outcomes:
             if isinstance(outcome, Applied):
                 self._tell(outcome.facts)
@@ -276,11 +297,10 @@ class PipelineKeeper:
                 self._emit(facts.finished_event())
                 self.tell_cost()
             case ResultsCleared(count=count, freed_tokens=freed, idle_s=idle_s):
+                is_pause = idle_s >= self.settings.gap_minutes * 60
+                why = f"After a pause of {_duration(idle_s)}" if is_pause else "Because it is cheaper than a summary"
                 self._journal.commit(
-                    NoticeShown(
-                        f"After a pause of {_duration(idle_s)}, {count} old tool results were cleared: "
-                        f"{freed:,} tokens freed."
-                    )
+                    NoticeShown(f"{why}, {count} old tool results were cleared: {freed:,} tokens freed.")
                 )
             case RoundsSnipped(count=count, freed_tokens=freed):
                 self._journal.commit(NoticeShown(f"{count} superseded results left the view: {freed:,} tokens freed."))

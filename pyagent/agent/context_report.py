@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from pyagent.compaction.context import Sizer
+from pyagent.compaction.economy import Economy
 from pyagent.compaction.thresholds import Thresholds
 from pyagent.events import GaugeFacts, Report
-from pyagent.log import Boundary, ClearResults, Fold, Record, Snip, UserEntry
+from pyagent.log import Boundary, ClearResults, CompactionFailed, Fold, Record, Snip, UserEntry
 from pyagent.messages import (
     Block,
     DocumentBlock,
@@ -41,6 +42,9 @@ class ContextFacts:
     branch: Sequence[Record]
     gates: Gates
     cache_text: str
+    economy: Economy | None = None
+    policy: str = "window"
+    failures: Sequence[CompactionFailed] = ()
     extra_lines: Sequence[str] = ()
 
 
@@ -59,6 +63,7 @@ def context_report(facts: ContextFacts, sizer: Sizer, *, is_full: bool) -> Repor
     lines += [f"  {name:<22} {tokens:>9,}  {tokens / total:>6.1%}" for name, tokens in listed if tokens]
     lines += [f"  {'together':<22} {gauge.used_tokens:>9,}", ""]
     lines += _threshold_lines(facts)
+    lines += _economy_lines(facts)
     lines += ["", f"Prompt cache: {facts.cache_text}", ""]
     lines += _history_lines(facts)
     lines += [
@@ -174,6 +179,21 @@ def _threshold_lines(facts: ContextFacts) -> list[str]:
     ]
 
 
+def _economy_lines(facts: ContextFacts) -> list[str]:
+    found = facts.economy
+    if found is None:
+        return []
+    now, best = found.usd_per_10_calls_at_trigger, found.usd_per_10_calls_at_best
+    if now is None or best is None:
+        return []
+    if facts.policy == "economy":
+        return [f"  policy economy: compacts at {found.best_trigger_tokens:,}, about ${best:.2f} per 10 calls"]
+    return [
+        f"  projected bill per 10 calls: ${now:.2f} when compacting at {facts.thresholds.trigger:,}, "
+        f"${best:.2f} at {found.best_trigger_tokens:,} (policy economy)"
+    ]
+
+
 def _history_lines(facts: ContextFacts) -> list[str]:
     cleared = [r.payload for r in facts.branch if isinstance(r.payload, ClearResults) and not r.tx]
     snipped = [r.payload for r in facts.branch if isinstance(r.payload, Snip)]
@@ -192,6 +212,10 @@ def _history_lines(facts: ContextFacts) -> list[str]:
             f"  compacted ({boundary.layer}, {boundary.trigger}): "
             f"{boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens"
         )
+    reasons = Counter(failure.reason for failure in facts.failures if not failure.is_cancel)
+    lines += [f"  failed {count}×: {reason}" for reason, count in reasons.most_common(3)]
+    cancelled = sum(failure.is_cancel for failure in facts.failures)
+    lines += [f"  cancelled: {cancelled}"] if cancelled else []
     return lines if len(lines) > 1 else ["Layers: none has done anything yet"]
 
 

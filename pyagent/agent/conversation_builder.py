@@ -32,6 +32,7 @@ from pyagent.agent.reports import StatusFacts, breaks_text, cost_report, status_
 from pyagent.agent.restore_sources import DiskSources
 from pyagent.agent.rewind import RewindCommands
 from pyagent.agent.sampler import MainSampler, ProfileBook
+from pyagent.agent.server_clearing import ServerClearing
 from pyagent.agent.session_commands import SessionCommands
 from pyagent.agent.session_place import SessionPlace
 from pyagent.agent.side_calls import SideCalls
@@ -148,6 +149,13 @@ class ConversationBuilder:
         for problem in self._choice.problems():
             self._emit(Notice(problem, "warning"))
         reports_breaks = self._settings.compaction.gates.prompt_cache_break_detection
+        self._server_clearing = ServerClearing(
+            profiles=profiles,
+            store=shared.desk.store,
+            settings=self._settings.compaction,
+            endpoint=lambda: self._access.endpoint,
+            cache_edit_servers=self._settings.cache_edit_servers,
+        )
         self._sampler = MainSampler(
             access.client,
             journal=journal,
@@ -162,8 +170,9 @@ class ConversationBuilder:
             waits=waits,
             fallbacks=self._choice.fallbacks,
             sends_diagnostics=reports_breaks and access.is_first_party,
+            extra_fields=lambda: self._server_clearing.extra_fields(self._keeper.context()),
         )
-        self._keeper = self._make_keeper()
+        self._keeper: PipelineKeeper = self._make_keeper()
         self._model_facts: asyncio.Task[None] | None = None
 
     async def _settle_model(self) -> None:
@@ -240,6 +249,7 @@ class ConversationBuilder:
             transcript_path=str(self._session.transcript_path or ""),
             encoding_ready=encoding.ready,
             notes=self._notes,
+            server_clearing=self._server_clearing,
             after_boundary=self._after_boundary,
             learn_window=self._learn_window,
         )
@@ -418,7 +428,10 @@ class ConversationBuilder:
             tool_tokens=tools,
             branch=self._journal.state.branch,
             gates=self._settings.compaction.gates,
-            extra_lines=self._notes.lines(),
+            economy=keeper.economy(),
+            policy=keeper.settings.policy,
+            failures=self._journal.state.compaction_failures,
+            extra_lines=(*self._notes.lines(), *self._server_clearing.lines(context)),
             cache_text=("cold" if expires_in_s is None else f"warm for another {expires_in_s / 60:.0f} min")
             + breaks_text(self._sampler.cache_breaks),
         )

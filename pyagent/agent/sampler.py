@@ -4,6 +4,7 @@ keeps hold of what was seen of the answer."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -89,8 +90,12 @@ class MainSampler:
         waits: CallWaits,
         fallbacks: Fallbacks | None = None,
         sends_diagnostics: bool = False,
+        extra_fields: Callable[[], JsonObject] = dict,
     ) -> None:
-        """`sends_diagnostics`: ask the server why the cache was missed, which only the first party answers."""
+        """`sends_diagnostics`: ask the server why the cache was missed, which only the first party answers.
+
+        `extra_fields` gives what goes into the next request's body beside the profile.
+        """
         self.client = client
         self._journal = journal
         self._profiles = profiles
@@ -104,6 +109,7 @@ class MainSampler:
         self._waits = waits
         self._fallbacks = fallbacks or Fallbacks()
         self._sends_diagnostics = sends_diagnostics
+        self._extra_fields = extra_fields
         self._last_message_id: str | None = None
         self._repairer = Repairer()
         self._call: _Call | None = None
@@ -136,7 +142,7 @@ class MainSampler:
     def _plan(self, max_tokens: int | None = None) -> RequestPlan:
         profile = self._profiles.recorded()
         plan = RequestPlan.of(profile, self._renderer.render(self._journal.state.view, profile))
-        return replace(plan, max_tokens=max_tokens, extra_fields=self._diagnostics(profile))
+        return replace(plan, max_tokens=max_tokens, extra_fields=self._diagnostics(profile) | self._extra_fields())
 
     def _diagnostics(self, profile: RequestProfile) -> JsonObject:
         if not self._sends_diagnostics or not self._store.is_on(self._base_url, profile.model, "diagnostics"):

@@ -12,6 +12,7 @@ from typing import Any
 from pyagent.agent.context_keeper import PipelineKeeper
 from pyagent.agent.conversation import CommandHandler
 from pyagent.agent.journal import Journal
+from pyagent.agent.receipts import receipt_lines
 from pyagent.agent.restore_sources import reminder
 from pyagent.compaction.outcome import Declined
 from pyagent.errors import UsageError
@@ -125,13 +126,7 @@ class SessionCommands:
         for number, record in enumerate(boundaries, start=1):
             boundary = record.payload
             assert isinstance(boundary, Boundary)
-            lines.append(
-                f"{number}. {record.at:%Y-%m-%d %H:%M} UTC · {boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens"
-                f" · {boundary.layer} ({boundary.trigger})"
-            )
-            lines += [
-                f"   {name}: {_flat(value)}" for name, value in boundary.receipt.items() if value not in (None, [], {})
-            ]
+            lines += receipt_lines(number, record.at, boundary)
         self._emit(Report("Compactions", "\n".join(lines)))
 
     def pin(self, argument: str) -> Coroutine[Any, Any, None] | None:
@@ -217,17 +212,3 @@ def _file(cwd: str, name: str) -> tuple[str, bool]:
     """The file's absolute path, and whether it is there."""
     path = os.path.abspath(os.path.join(cwd, os.path.expanduser(name)))
     return path, os.path.isfile(path)
-
-
-def _flat(value: object) -> str:
-    match value:
-        case dict():
-            return ", ".join(f"{key} {_flat(item)}" for key, item in value.items())
-        case list():
-            return ", ".join(_flat(item) for item in value)
-        case float():
-            return f"{value:,.4g}"
-        case int():
-            return f"{value:,}"
-        case _:
-            return str(value)

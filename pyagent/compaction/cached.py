@@ -29,6 +29,8 @@ PROTECTED_TOKENS = 40_000
 PROTECTED_ROUNDS = 2
 MIN_BATCH_TOKENS = 20_000
 """A batch frees at least this: dropping one more result with each request would break the cache each time."""
+TRIGGER_SHARE = 0.60
+"""Of the auto-compact trigger: where a server that clears by itself begins, well before a compaction is due."""
 
 
 class ClearingAdapter(Protocol):

@@ -48,12 +48,17 @@ class PipelineContext:
     ports: Ports
     cached_edits: CachedEdits | None = None
     """What the server was told to drop so far; None where the provider takes no such instruction."""
+    economy_trigger_tokens: int | None = None
+    """Where the bill per call is least; set under the policy `economy` alone."""
+    prefers_clearing: bool = False
+    """Old results may be cleared although there was no pause: it is cheaper than the summary that is due."""
     transcript_path: str = ""
     """Where the whole conversation can be read; named in the summary."""
 
     @property
     def thresholds(self) -> Thresholds:
-        return thresholds_for(self.model.window_tokens, self.model.max_output_tokens, self.settings)
+        lines = thresholds_for(self.model.window_tokens, self.model.max_output_tokens, self.settings)
+        return lines if self.economy_trigger_tokens is None else lines.lowered_to(self.economy_trigger_tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,11 @@ def _proposals(ctx: PipelineContext, sizer: Sizer) -> Iterator[tuple[str, tuple[
             yield "snip", (snip,), RoundsSnipped(len(snip.uuids), snip.freed_tokens, (snip.reason,))
     if gates.time_based_microcompact and is_main_thread(ctx.query_source):
         cleared = clear_cold_results(
-            view, sizer, now=ctx.now, gap_minutes=settings.gap_minutes, keep_recent=settings.keep_recent
+            view,
+            sizer,
+            now=ctx.now,
+            gap_minutes=0.0 if ctx.prefers_clearing else settings.gap_minutes,
+            keep_recent=settings.keep_recent,
         )
         if isinstance(cleared, Clearing):
             op = cleared.op

@@ -44,7 +44,7 @@ def clear_cold_results(
     kept = {use_id: text for use_id, text in placeholders.items() if _saves(view, use_id, text, sizer)}
     if not kept:
         return "no old tool result is worth clearing"
-    op = ClearResults(kept, reason=f"a pause of {idle_s / 60:.0f} min")
+    op = ClearResults(kept, reason=f"a pause of {idle_s / 60:.0f} min" if gap_minutes else "cheaper than a summary")
     freed = sizer.whole(view) - sizer.whole(view.with_op(op))
     if freed <= 0:
         return "no old tool result is worth clearing"

@@ -82,6 +82,9 @@ class Pipeline:
     async def before_request(self, ctx: PipelineContext) -> PipelineResult:
         """Steps 3 to 6: edits of history behind their gate, then auto-compact if it is time."""
         count = self.count(ctx)
+        lines = ctx.thresholds
+        if lines.is_economy and lines.is_auto_on and count.tokens >= lines.trigger:
+            ctx = replace(ctx, prefers_clearing=True)
         outcomes: list[tuple[str, LayerOutcome]] = list(edits.propose(ctx, self._sizer(ctx)))
         tracking, view = ctx.tracking, ctx.view
         for _, outcome in outcomes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyagent.compaction.count import ContextCount
 from pyagent.events import GaugeFacts
@@ -46,6 +46,17 @@ class Thresholds:
     """Whether new prompts are refused at the blocking limit."""
     trigger_percent: float | None = None
     """The override that lowered the trigger, if one did."""
+    is_economy: bool = False
+    """Whether the trigger was lowered to where the bill per call is least."""
+
+    def lowered_to(self, trigger: int) -> Thresholds:
+        """The lines with an earlier trigger; warning and error keep their distance from it. Never a later one."""
+        if trigger >= self.trigger:
+            return self
+        floor = max(int(trigger * MIN_WARNING_SHARE), 1)
+        error = min(max(trigger - (self.trigger - self.error), floor), trigger)
+        warning = min(max(trigger - (self.trigger - self.warning), floor), error)
+        return replace(self, trigger=trigger, error=error, warning=warning, is_economy=True)
 
     @property
     def limit(self) -> int:
@@ -60,6 +71,8 @@ class Thresholds:
         )
         if self.trigger_percent is not None:
             text += f"; lowered to {self.trigger_percent:g}% of effective = {self.trigger:,}"
+        if self.is_economy:
+            text += f"; lowered to the cheapest point (economy) = {self.trigger:,}"
         text += f" ({100 * self.trigger / self.window:.1f}% of the window)"
         return text + ("" if self.is_auto_on else "; automatic compaction is off")
 

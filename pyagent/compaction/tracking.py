@@ -18,6 +18,8 @@ HALF_OPEN_AFTER_S = 300.0
 """After this pause one attempt may show whether the fault has passed: an outage rarely outlasts a coffee."""
 
 MAX_POOR_COMPACTIONS = 3
+SAME_TRIGGER_SHARE = 0.10
+"""A trigger this close is the same one: under the policy `economy` it moves a little with every call."""
 MIN_FREE_SHARE = 0.15
 """Of the trigger. A compaction that leaves less is poor; after three poor ones in a row, a fourth is not attempted."""
 
@@ -60,7 +62,10 @@ class AutoCompactTracking:
 
     def is_refilling(self, trigger_tokens: int) -> bool:
         """Whether compactions keep helping too little at this trigger."""
-        return self.poor_compactions >= MAX_POOR_COMPACTIONS and self.poor_trigger_tokens == trigger_tokens
+        return self.poor_compactions >= MAX_POOR_COMPACTIONS and self._is_same_trigger(trigger_tokens)
+
+    def _is_same_trigger(self, trigger_tokens: int) -> bool:
+        return abs(self.poor_trigger_tokens - trigger_tokens) <= SAME_TRIGGER_SHARE * self.poor_trigger_tokens
 
     def failed(self, now: datetime, reason: str) -> AutoCompactTracking:
         return replace(
@@ -75,7 +80,7 @@ class AutoCompactTracking:
     ) -> AutoCompactTracking:
         """After a compaction that left `after_tokens`. Only one that a model or its notes made closes the circuit."""
         is_poor = trigger_tokens - after_tokens < MIN_FREE_SHARE * trigger_tokens
-        same_trigger = self.poor_trigger_tokens == trigger_tokens
+        same_trigger = self._is_same_trigger(trigger_tokens)
         compacted = replace(
             self,
             is_compacted=True,

@@ -1,4 +1,4 @@
-"""Prompt, economy, API-native clearing, pins, cleanup: the parts with little state of their own."""
+"""Prompt, economy, pins, cleanup: the parts with little state of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pyagent.compaction.cleanup import cleanup_after, is_main_thread
 from pyagent.compaction.economy import CachePrices, best_trigger, calls_to_pay_back, cost_per_call, economy
-from pyagent.compaction.native import context_management
 from pyagent.compaction.pins import Pin, rendered
 from pyagent.compaction.prompt import Unusable, parse_summary, summary_instruction
 from tests.compaction.builder import Talk, with_usage
@@ -105,39 +104,6 @@ def test_clearing_from_a_warm_cache_takes_long_to_pay() -> None:
         best_trigger(1, 1, CachePrices(0, 1))
     with pytest.raises(ValueError, match="above what"):
         cost_per_call(1, 1, 1, CachePrices(0.1, 1))
-
-
-@pytest.mark.parametrize(("mode", "excluded"), [("results", ["Task", "mcp__x"]), ("uses", ["Edit", "Write"])])
-def test_native_clearing_spares_what_its_mode_spares(mode: str, excluded: list[str]) -> None:
-    field = context_management(
-        api_trigger_tokens=180_000,
-        api_target_tokens=40_000,
-        auto_trigger_tokens=167_000,
-        mode="results" if mode == "results" else "uses",
-        tool_names=("Read", "Edit", "Write", "Task", "mcp__x"),
-        is_cache_warm=True,
-        has_thinking=True,
-    )
-    thinking, uses = field["edits"]
-    assert thinking == {"type": "clear_thinking_20251015", "keep": "all"}
-    assert uses["exclude_tools"] == excluded
-    assert uses["clear_tool_inputs"] is (mode == "uses")
-    assert uses["trigger"]["value"] == 100_200
-    assert uses["clear_at_least"]["value"] == 60_200
-
-
-def test_once_the_cache_is_cold_one_turn_of_thinking_is_kept() -> None:
-    field = context_management(
-        api_trigger_tokens=50_000,
-        api_target_tokens=60_000,
-        auto_trigger_tokens=167_000,
-        mode="results",
-        tool_names=(),
-        is_cache_warm=False,
-        has_thinking=True,
-    )
-    assert field["edits"][0]["keep"] == {"type": "thinking_turns", "value": 1}
-    assert field["edits"][1]["clear_at_least"]["value"] == 1
 
 
 def test_pins_are_rendered_rules_first_and_word_for_word() -> None:
