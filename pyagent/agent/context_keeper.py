@@ -43,6 +43,7 @@ from pyagent.events import (
 )
 from pyagent.log import AssistantEntry, Boundary, CompactionFailed, NoticeShown, Revoke, TrackingSaved
 from pyagent.settings import CompactionSettings
+from pyagent.view import View
 
 
 class ContextFullError(PyagentError):
@@ -88,7 +89,7 @@ class PipelineKeeper:
         self._emit = emit
         self._source = source
         self._transcript_path = transcript_path
-        self._encoding_ready = encoding_ready
+        self.encoding_ready = encoding_ready
         self._notes = notes
         self.server_clearing = server_clearing
         self._after_boundary = after_boundary
@@ -99,7 +100,7 @@ class PipelineKeeper:
     # ── what the turn asks for ───────────────────────────────────────────────────────────────────────────────────
 
     async def before_request(self) -> None:
-        await self._encoding_ready()
+        await self.encoding_ready()
         async with _TellsOfCancel(self):
             result = await self.pipeline.before_request(self.context())
         self._commit(result)
@@ -108,7 +109,7 @@ class PipelineKeeper:
         self._keep_notes()
 
     async def recover(self, error: PromptTooLongError, refusals: int) -> bool:
-        await self._encoding_ready()
+        await self.encoding_ready()
         async with _TellsOfCancel(self):
             context = self.context()
             if not error.is_byte_limit:
@@ -143,7 +144,7 @@ class PipelineKeeper:
 
     async def compact(self, instructions: str, *, upto: int | None = None, start: int = 0) -> None:
         """Compact now; what came of it is told by events."""
-        await self._encoding_ready()
+        await self.encoding_ready()
         async with _TellsOfCancel(self):
             result = await self.pipeline.compact(self.context(), instructions, upto=upto, start=start)
         self._commit(result)
@@ -153,7 +154,7 @@ class PipelineKeeper:
                 self._emit(CompactionEnded("failed" if outcome.is_failure else "declined", outcome.reason))
 
     async def preview(self, *, upto: int | None = None, start: int = 0) -> Preview | Declined:
-        await self._encoding_ready()
+        await self.encoding_ready()
         return await self.pipeline.preview(self.context(), upto=upto, start=start)
 
     def undo(self) -> str:
@@ -227,6 +228,11 @@ class PipelineKeeper:
     def gauge(self) -> GaugeFacts:
         context = self.context()
         return gauge(self.pipeline.count(context), context.thresholds)
+
+    def measured(self, view: View, tokens: int) -> None:
+        """The server counted this view."""
+        self.pipeline.counter.measured(view, self.context().model.family, tokens)
+        self.tell_gauge()
 
     def tell_gauge(self) -> None:
         self._emit(GaugeMoved(self.gauge()))

@@ -38,6 +38,7 @@ from pyagent.agent.session_place import SessionPlace
 from pyagent.agent.side_calls import SideCalls
 from pyagent.agent.summarizer import SOURCE as SUMMARY_SOURCE
 from pyagent.agent.summarizer import ForkSummarizer
+from pyagent.agent.token_anchor import TokenAnchor
 from pyagent.agent.tool_runner import ToolRunner
 from pyagent.agent.turn import TurnParts
 from pyagent.agent.wire.render import Renderer
@@ -173,6 +174,9 @@ class ConversationBuilder:
             extra_fields=lambda: self._server_clearing.extra_fields(self._keeper.context()),
         )
         self._keeper: PipelineKeeper = self._make_keeper()
+        self._anchor = TokenAnchor(
+            self._keeper, journal=journal, profiles=profiles, store=shared.desk.store, emit=self._emit
+        )
         self._model_facts: asyncio.Task[None] | None = None
 
     async def _settle_model(self) -> None:
@@ -208,6 +212,7 @@ class ConversationBuilder:
         if self._model_facts is not None:
             self._model_facts.cancel()
             await asyncio.gather(self._model_facts, return_exceptions=True)
+        await self._anchor.close()
         await self._notes.close()
         await self._shell.close()
 
@@ -265,7 +270,8 @@ class ConversationBuilder:
         )
 
     def _after_boundary(self, boundary: Boundary) -> None:
-        """What the conversation forgets once a compaction stands in the log."""
+        """What the conversation forgets once a compaction stands in the log, and what is measured anew."""
+        self._anchor.refresh(self._access)
         has_attribution = self._settings.compaction.gates.commit_attribution
         cleanup = cleanup_after(self._source, has_commit_attribution=has_attribution)
         if cleanup.resets_notes:
@@ -371,6 +377,7 @@ class ConversationBuilder:
         await self._shared.encoding.ready()
         await self._settle_model()
         self._keeper.tell_gauge()
+        self._anchor.refresh(self._access)
 
     def _tool_context(self, use_id: str, report: Callable[[str], None]) -> ToolContext:
         cwd = Path(self._journal.state.settings.get("cwd") or self._options.cwd)
@@ -412,6 +419,7 @@ class ConversationBuilder:
         self._model_facts = None
         self._sampler.client = self._side_calls.client = access.client
         self._profiles.replace(profile, access.info)
+        self._anchor.refresh(access)
         return access.info.id
 
     def _context_report(self, argument: str) -> Report:

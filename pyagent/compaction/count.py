@@ -273,6 +273,17 @@ class _Response:
     usage: Usage
 
 
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What the server counted for a view, and the estimate of that view."""
+
+    epoch: int
+    length: int
+    family: ModelFamily
+    tokens: int
+    estimate: Estimate
+
+
 class ContextCounter:
     """Counts views of one conversation. Holds only what can be derived again: estimates, anchors, the calibration."""
 
@@ -280,6 +291,21 @@ class ContextCounter:
         self.ledger = TokenLedger(tokenizer)
         self.calibration = calibration or Calibration()
         self._anchors: dict[str, Estimate] = {}
+        self._measured: _Measured | None = None
+
+    def measured(self, view: View, model_family: ModelFamily, tokens: int) -> None:
+        """The server counted this view: it stands in for a response's usage until there is one."""
+        if self.ledger.is_exact:
+            estimate = self.ledger.whole(view)
+            self._measured = _Measured(view.epoch, len(view), model_family, tokens, estimate)
+
+    def _from_measured(self, view: View, family: ModelFamily) -> int | None:
+        known = self._measured
+        if known is None or not self.ledger.is_exact:
+            return None
+        if (known.epoch, known.family) != (view.epoch, family) or len(view) < known.length:
+            return None
+        return known.tokens + (self.ledger.whole(view) - known.estimate).tokens(self._factor(family))
 
     def count(
         self, view: View, overhead_tokens: int, model_family: ModelFamily, *, window_tokens: int | None = None
@@ -305,6 +331,9 @@ class ContextCounter:
                 continue
             tokens = self._from(view, response, model_family)
             return ContextCount(tokens, False, newest_is_suspicious, is_exact)
+        measured = self._from_measured(view, model_family)
+        if measured is not None:
+            return ContextCount(measured, False, newest_is_suspicious, is_exact)
         tokens = self.estimate(view, overhead_tokens, model_family)
         return ContextCount(tokens, True, newest_is_suspicious, is_exact)
 
