@@ -28,6 +28,7 @@ from pyagent.events import (
     Notice,
     PermissionNeeded,
     QuestionAsked,
+    RecordCommitted,
     RunCommand,
     Shutdown,
     SubmitPrompt,
@@ -35,6 +36,7 @@ from pyagent.events import (
     TurnFinished,
 )
 from pyagent.launch import AgentHandle, AgentStarter
+from pyagent.log import NoticeShown, Record
 from pyagent.messages import JsonObject
 from pyagent.ui.cli import (
     EXIT_FAILURE,
@@ -183,6 +185,9 @@ class HeadlessRun:
             case Notice(text=text, level=level, hint=hint):
                 if level != "info" or self._invocation.is_verbose:
                     self._say(f"{text} {hint}".rstrip())
+            case RecordCommitted(record=Record(payload=NoticeShown(text=text, level=level)), is_replay=False):
+                if level != "info" or self._invocation.is_verbose:
+                    self._say(text)
             case TurnFinished(stop_reason=stop_reason, text=text):
                 self._last_text = text
                 if stop_reason in ("max_turns", "budget", "interrupted"):

@@ -29,7 +29,7 @@ from pyagent.events import (
     TurnFinished,
     WireEvent,
 )
-from pyagent.log import Boundary, ClearResults, Record, UserEntry
+from pyagent.log import Boundary, ClearResults, NoticeShown, Record, UserEntry
 from pyagent.messages import JsonObject, TextBlock
 from pyagent.ui.cli import FrontEnd, Invocation, OutputFormat
 from pyagent.ui.headless import HeadlessRun, run_headless
@@ -238,6 +238,18 @@ def test_retries_and_notices_are_lines_of_their_own(tmp_path: Path, capfd: pytes
         529,
     )
     assert "Cache is cold." in err
+
+
+def test_a_warning_that_is_kept_in_the_log_is_said_on_stderr(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    r = Recorder()
+    events = (
+        r.commit(NoticeShown("The server is overloaded: another model answers.", "warning")),
+        r.commit(NoticeShown("3 old results were cleared.")),
+        TurnFinished("end_turn", 1, 1.0, "ok"),
+    )
+    _, out, err, _ = run(tmp_path, capfd, OutputFormat.TEXT, ends_with(*events))
+    assert out == "ok\n"
+    assert err == "pyagent: The server is overloaded: another model answers.\n"
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
