@@ -17,7 +17,7 @@ from pyagent.settings import Settings
 from pyagent.state import KnownFile
 from pyagent.tools.registry import default_tools
 from pyagent.tools.shell import ShellSession
-from pyagent.tools.tool import AnyTool, ToolContext, ToolResult
+from pyagent.tools.tool import AnyTool, RefusedError, ToolContext, ToolResult
 
 
 @dataclass
@@ -82,6 +82,14 @@ class Workbench:
     def ask(self, tool_name: str, **fields: Any) -> PermissionQuestion | None:
         tool = self.tools[tool_name]
         return tool.permission(tool.input_model.model_validate(fields), self.context())
+
+    def can_succeed(self, tool_name: str, **fields: Any) -> bool:
+        """Whether there is anything to ask about: a hopeless call is refused before anybody is asked."""
+        try:
+            self.ask(tool_name, **fields)
+        except RefusedError:
+            return False
+        return True
 
 
 async def until(is_so: Callable[[], object]) -> None:

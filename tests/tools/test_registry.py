@@ -171,6 +171,6 @@ async def test_what_is_no_notebook_is_refused(bench: Workbench, content: str) ->
     path = bench.path("a.ipynb", content)
     await bench.call("Read", file_path="a.ipynb")
     fields = {"notebook_path": "a.ipynb", "cell_id": "x", "new_source": "y"}
-    bench.ask("NotebookEdit", **fields)
+    assert not bench.can_succeed("NotebookEdit", **fields)
     assert (await bench.call("NotebookEdit", **fields)).is_error
     assert content_of(path) == content
