@@ -23,7 +23,7 @@ from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.sampler import ProfileBook
 from pyagent.agent.server_tools import WEB_SEARCH_RULE, with_server_tools
 from pyagent.agent.session_place import SessionOpener, SessionPlace
-from pyagent.agent.session_store import project_dir
+from pyagent.agent.session_store import SessionDisk, project_dir
 from pyagent.agent.system_prompt import Environment, build_system_prompt
 from pyagent.agent.trust import is_trusted
 from pyagent.agent.web import WebClient
@@ -50,9 +50,10 @@ class Assembly:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Clock = now,
         server: ModelServer | None = None,
+        disk: SessionDisk | None = None,
     ) -> None:
         """`sleep` is what passes the time between two attempts of a model call; `clock` says what time it is;
-        `server` answers in place of the one the environment names."""
+        `server` answers in place of the one the environment names; `disk` writes the session files."""
         self.options = options
         self.emit = emit
         self.is_trusted = is_trusted(options.cwd, options.home)
@@ -69,6 +70,7 @@ class Assembly:
             is_persistent=options.is_persistent,
             tell_problem=self._tell_problem,
             new_id=new_uuid,
+            disk=disk,
         )
         self._session_id = options.session_id
         self._clock = clock

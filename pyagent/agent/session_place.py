@@ -15,6 +15,7 @@ from pyagent.agent.session_reader import older_records, open_session
 from pyagent.agent.session_store import (
     DiscardingSink,
     RecordSink,
+    SessionDisk,
     SessionFile,
     find_session,
     list_sessions,
@@ -70,12 +71,19 @@ class SessionOpener:
     """Opens sessions of one project folder."""
 
     def __init__(
-        self, folder: Path, *, is_persistent: bool, tell_problem: Callable[[str], None], new_id: Callable[[], str]
+        self,
+        folder: Path,
+        *,
+        is_persistent: bool,
+        tell_problem: Callable[[str], None],
+        new_id: Callable[[], str],
+        disk: SessionDisk | None = None,
     ) -> None:
         self._folder = folder
         self._is_persistent = is_persistent
         self._tell_problem = tell_problem
         self._new_id = new_id
+        self._disk = disk
 
     def new(self, session_id: str = "") -> SessionPlace:
         """An empty session, under the id given or a new one.
@@ -140,7 +148,7 @@ class SessionOpener:
             opened = open_session(path)
             history = History(path, opened.begin_offset)
             return self._place(path, opened.state, DiscardingSink(), history, opened.problems)
-        file = SessionFile(path, on_problem=self._tell_problem)
+        file = SessionFile(path, on_problem=self._tell_problem, disk=self._disk)
         try:
             opened = open_session(path)
         except SessionError:
@@ -183,7 +191,9 @@ class SessionOpener:
     def _deferred(self, path: Path) -> RecordSink:
         if not self._is_persistent:
             return DiscardingSink()
-        return DeferredSink(lambda: SessionFile(path, on_problem=self._tell_problem), on_problem=self._tell_problem)
+        return DeferredSink(
+            lambda: SessionFile(path, on_problem=self._tell_problem, disk=self._disk), on_problem=self._tell_problem
+        )
 
 
 def _copy_whole_lines(source: Path, target: Path) -> None:

@@ -78,6 +78,28 @@ class DiscardingSink:
         """Nothing is open."""
 
 
+class SessionDisk(Protocol):
+    """How a session file's bytes get to the disk: the system's own calls, or a test's failing ones."""
+
+    def write(self, fd: int, data: bytes | bytearray) -> int:
+        """How many bytes were written. Raises OSError."""
+        ...
+
+    def truncate(self, fd: int, size_bytes: int) -> None:
+        """Raises OSError."""
+        ...
+
+
+class SystemDisk:
+    """The system's own calls."""
+
+    def write(self, fd: int, data: bytes | bytearray) -> int:
+        return os.write(fd, data)
+
+    def truncate(self, fd: int, size_bytes: int) -> None:
+        os.ftruncate(fd, size_bytes)
+
+
 class SessionFile:
     """The one writer of a session file.
 
@@ -89,8 +111,9 @@ class SessionFile:
         SessionError: the file cannot be opened for writing.
     """
 
-    def __init__(self, path: Path, *, on_problem: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, *, on_problem: Callable[[str], None], disk: SessionDisk | None = None) -> None:
         self.path = path
+        self._disk = disk or SystemDisk()
         self._on_problem = on_problem
         self._unwritten = bytearray()
         self._is_failing = False
@@ -112,7 +135,7 @@ class SessionFile:
         size = os.fstat(self._fd).st_size
         try:
             while self._unwritten:
-                written = os.write(self._fd, self._unwritten)
+                written = self._disk.write(self._fd, self._unwritten)
                 del self._unwritten[:written]
         except OSError as error:
             self._keep_whole_records(size)
@@ -142,7 +165,7 @@ class SessionFile:
             torn = reader.read(written)
         whole_bytes = torn.rfind(b"\n") + 1
         try:
-            os.ftruncate(self._fd, size + whole_bytes)
+            self._disk.truncate(self._fd, size + whole_bytes)
         except OSError:
             return
         self._unwritten[:0] = torn[whole_bytes:]

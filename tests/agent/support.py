@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pyagent.agent.assembly import Assembly
 from pyagent.agent.host import Host
 from pyagent.agent.model_access import ModelServer
-from pyagent.agent.session_store import list_sessions, project_dir, read_session
+from pyagent.agent.session_store import SessionDisk, list_sessions, project_dir, read_session
 from pyagent.events import Command, Event, Notice, RunCommand, Shutdown, SubmitPrompt, TurnFailed, TurnFinished
 from pyagent.launch import LaunchOptions
 from pyagent.log import NoticeShown, Record
@@ -60,12 +60,14 @@ class PassedTime:
 class LiveAgent:
     """A running agent. Everything it told is in `events`."""
 
-    def __init__(self, options: LaunchOptions, server: ModelServer | None = None) -> None:
+    def __init__(
+        self, options: LaunchOptions, server: ModelServer | None = None, disk: SessionDisk | None = None
+    ) -> None:
         self.options = options
         self.events: list[Event] = []
         self.slept = PassedTime()
         self._changed = asyncio.Event()
-        self.assembly = Assembly(options, self._take, sleep=self.slept, server=server)
+        self.assembly = Assembly(options, self._take, sleep=self.slept, server=server, disk=disk)
         self.host = Host(self.assembly.open, emit=self._take)
         self.assembly.attach(self.host)
 
@@ -126,9 +128,11 @@ class LiveAgent:
 
 
 @asynccontextmanager
-async def running_agent(options: LaunchOptions, server: ModelServer | None = None) -> AsyncIterator[LiveAgent]:
+async def running_agent(
+    options: LaunchOptions, server: ModelServer | None = None, disk: SessionDisk | None = None
+) -> AsyncIterator[LiveAgent]:
     """An agent from its start to its orderly end."""
-    agent = LiveAgent(options, server)
+    agent = LiveAgent(options, server, disk)
     task = asyncio.create_task(agent.run())
     try:
         yield agent
