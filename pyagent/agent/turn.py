@@ -122,6 +122,9 @@ async def run_turn(parts: TurnParts) -> TurnResult:
                 continue
             case _ if not _has_substance(response):
                 if nudges:
+                    parts.emit(
+                        Notice("The model answered with nothing, twice.", "warning", "Ask again in other words.")
+                    )
                     return TurnResult(response.stop_reason or "end_turn", api_rounds, "")
                 nudges += 1
                 parts.journal.commit(UserEntry((TextBlock(EMPTY_ANSWER_TEXT),), origin="continuation"))

@@ -236,7 +236,8 @@ def _unanswered(at: int, ids: list[str]) -> Refusal:
 
 
 def _check_prefill(last: Json, model: ModelSpec) -> None:
-    if not model.accepts_prefill:
+    is_paused = any(block.get("type") == "server_tool_use" for block in blocks_of(last["content"]))
+    if not model.accepts_prefill and not is_paused:
         raise Refusal(
             "This model does not support assistant message prefill. The conversation must end with a user message."
         )

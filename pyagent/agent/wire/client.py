@@ -340,7 +340,7 @@ async def _events(response: HttpResponse, idle_s: float, request: ModelRequest) 
         except TimeoutError as error:
             raise _broken(f"no data for {idle_s:.0f} s") from error
         except Exception as error:
-            raise _broken(type(error).__name__) from error
+            raise _broken(_break_reason(error)) from error
         if sse is None:
             return
         if not sse.data or sse.data == "[DONE]":
@@ -366,7 +366,7 @@ async def _whole_answer(response: HttpResponse, kind: str, idle_s: float) -> tup
         async with asyncio.timeout(idle_s):
             body = await response.aread()
     except Exception as error:
-        raise _broken(type(error).__name__) from error
+        raise _broken(_break_reason(error)) from error
     if "html" in kind:
         shown = readable_text(body.decode("utf-8", "replace"))
         raise RefusedFailure(
@@ -391,6 +391,23 @@ def _broken(reason: str) -> BrokenStreamFailure:
     return BrokenStreamFailure(
         f"The answer broke off: {reason}.", FailureFacts(status=200, server_text=reason, is_retryable=True)
     )
+
+
+def _break_reason(error: Exception) -> str:
+    """What cut a stream off, in words; the class names of the HTTP library tell nobody anything."""
+    import httpx2
+
+    match error:
+        case httpx2.RemoteProtocolError():
+            return "the server closed the connection"
+        case httpx2.TimeoutException() | TimeoutError():
+            return "the connection fell silent"
+        case httpx2.NetworkError():
+            return "the connection was lost"
+        case UnicodeDecodeError():
+            return "it held bytes that are no text"
+        case _:
+            return type(error).__name__
 
 
 def _failure_of(error: Exception) -> ApiFailure:

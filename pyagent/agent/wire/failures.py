@@ -235,7 +235,7 @@ def _failure(
         is_spend_limit=is_spend_limit,
         details=details,
     )
-    shown = facts.server_text or f"HTTP {status}"
+    shown = _sentence(facts.server_text or f"HTTP {status}")
     if is_spend_limit:
         return SpendLimitFailure(
             f"The account's spending limit is reached: {shown}", facts, hint="Raise the limit, or use another key."
@@ -260,6 +260,11 @@ def _failure(
     return RefusedFailure(_refused_text(status, shown), facts)
 
 
+def _sentence(text: str) -> str:
+    """The text with a full stop, as a hint may follow."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 def _unavailable_text(status: int, error_type: str | None, shown: str) -> str:
     if status == 529 or error_type == "overloaded_error":
         return "The model server is overloaded."
@@ -271,6 +276,8 @@ def _unavailable_text(status: int, error_type: str | None, shown: str) -> str:
 def _refused_text(status: int, shown: str) -> str:
     if status == 404:
         return f"The server does not know this model or address: {shown}"
+    if status == 200:
+        return f"The server broke off its answer: {shown}"
     return f"The server refused the request ({status}): {shown}"
 
 

@@ -260,7 +260,8 @@ class _Builder:
         parts = cached.parts if cached.may_think and is_same_prefix else plain
         self._parts += parts
         self._keys.append(item.key)
-        self._is_paused = entry.stop_reason == "pause_turn"
+        # Without a server's tool there is nothing the server could go on with, and it wants a user's word.
+        self._is_paused = entry.stop_reason == "pause_turn" and any(part.kind == "server_tool_use" for part in plain)
         summarised = _summarised_digest(entry, self._base_digest) if starts_with_summary else None
         if summarised is not None:
             # A summary signed by the server stands for exactly the prefix it was made from.

@@ -356,7 +356,7 @@ async def test_an_overflow_tells_the_gap() -> None:
 async def test_an_html_error_page_is_shown_as_its_words() -> None:
     page = "<html><head><style>b{}</style></head><body><h1>502</h1><p>Bad gateway</p></body></html>"
     failure, _ = await failure_of(http_error(502, html=page))
-    assert failure.message.endswith("502 Bad gateway")
+    assert failure.message.endswith("502 Bad gateway.")
 
 
 async def test_a_server_nobody_runs_is_out_of_reach_in_words() -> None:

@@ -11,7 +11,7 @@ from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import BINDING_BETA, RequestProfile
 from pyagent.agent.wire.render import Renderer, request_body
 from pyagent.log import ClearResults, Repair, Revoke, Snip, UserEntry
-from pyagent.messages import TextBlock
+from pyagent.messages import JsonObject, TextBlock
 from tests.agent.wire.builders import OPUS, Conversation, prompt, results, text_raw, thinking_raw, use_raw
 
 
@@ -97,8 +97,16 @@ def test_a_view_that_begins_and_ends_with_a_response_gets_user_messages_around_i
 def test_a_paused_response_goes_back_last_and_unchanged() -> None:
     talk = Conversation()
     talk.add(prompt("search"))
+    search: JsonObject = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    talk.answer(text_raw("searching"), search, stop_reason="pause_turn")
+    assert body_of(talk)["messages"][-1] == {"role": "assistant", "content": [text_raw("searching"), search]}
+
+
+def test_a_paused_response_without_a_tool_of_the_servers_is_followed_by_a_users_word() -> None:
+    talk = Conversation()
+    talk.add(prompt("search"))
     talk.answer(text_raw("searching"), stop_reason="pause_turn")
-    assert body_of(talk)["messages"][-1] == {"role": "assistant", "content": [text_raw("searching")]}
+    assert body_of(talk)["messages"][-1]["role"] == "user"
 
 
 def test_answers_of_a_repair_stand_right_behind_their_response() -> None:
