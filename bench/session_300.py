@@ -22,11 +22,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pyagent.events import TurnFinished
+from pyagent.events import CompactionFinished, TurnFinished
 from tests.agent.support import launch_options, running_agent
 from tests.fakes.direct import DirectServer
 from tests.fakes.recorded import Price, Recorded, bill
-from tests.fakes.script import Answer, Request, Thinking, ToolUse, reply
+from tests.fakes.script import Answer, Request, Thinking, ToolUse, notes_asked_for, reply
 
 MODELS = ("claude-sonnet-4-5", "claude-sonnet-5-5")
 PRICES = {"claude-sonnet-4-5": Price.of(3, 15, 0.30), "claude-sonnet-5-5": Price.of(2, 10, 0.10)}
@@ -49,9 +49,13 @@ class Worker:
     def __init__(self, rounds: int, file_count: int, on_step: Callable[[], None]) -> None:
         self._rounds, self._file_count, self._on_step = rounds, file_count, on_step
         self._random = random.Random(300)
-        self.round_count = self.summary_count = 0
+        self.round_count = self.summary_count = self.notes_count = 0
 
     def __call__(self, request: Request) -> Answer:
+        notes = notes_asked_for(request)
+        if notes is not None:
+            self.notes_count += 1
+            return reply(Thinking("What is new?"), f"<notes>\n{notes}\n{'Something was done. ' * 40}\n</notes>")
         if "<summary>" in request.last_text:
             self.summary_count += 1
             return reply(Thinking("What matters?"), SUMMARY)
@@ -83,7 +87,9 @@ class Figures:
     refused: int
     dropped_thinking: int
     share: CacheShare
+    boundaries: int
     summaries: int
+    notes: int
     bill_usd: float
     cpu_s: tuple[float, ...]
     """For each stretch of `STEP_ROUNDS` rounds."""
@@ -106,7 +112,7 @@ async def measure(model: str, rounds: int, window_tokens: int, folder: Path) -> 
             if not isinstance(ended, TurnFinished):
                 raise RuntimeError(f"a turn failed: {ended}")
         steps.append(own_cpu_s())
-        agent.events.clear()
+        boundaries = len(agent.all_of(CompactionFinished))
     return Figures(
         model=model,
         rounds=worker.round_count,
@@ -114,7 +120,9 @@ async def measure(model: str, rounds: int, window_tokens: int, folder: Path) -> 
         refused=len(server.refused),
         dropped_thinking=len(server.dropped),
         share=cache_share(server.requests),
+        boundaries=boundaries,
         summaries=worker.summary_count,
+        notes=worker.notes_count,
         bill_usd=bill(server.requests, PRICES),
         cpu_s=tuple(after - before for before, after in pairwise(steps) if after > before + 0.01),
     )
@@ -154,19 +162,14 @@ def cache_share(requests: list[Recorded]) -> CacheShare:
 def table(rows: list[Figures]) -> str:
     head = (
         "| model | rounds | requests | refused | thinking dropped | unannounced | read | between compactions"
-        " | summaries | bill | own CPU per 100 rounds |"
+        " | compactions | summaries | notes | bill | own CPU per 100 rounds |"
     )
-    lines = [head, "|" + "---|" * 11]
+    lines = [head, "|" + "---|" * 13]
     for row in rows:
         cpu = " ".join(f"{seconds:.1f}" for seconds in row.cpu_s)
-        cells = [row.model, row.rounds, row.requests, row.refused, row.dropped_thinking, row.share.unannounced]
-        cells += [
-            f"{row.share.read:.1%}",
-            f"{row.share.between:.1%}",
-            row.summaries,
-            f"${row.bill_usd:.2f}",
-            f"{cpu} s",
-        ]
+        cells: list[object] = [row.model, row.rounds, row.requests, row.refused, row.dropped_thinking]
+        cells += [row.share.unannounced, f"{row.share.read:.1%}", f"{row.share.between:.1%}"]
+        cells += [row.boundaries, row.summaries, row.notes, f"${row.bill_usd:.2f}", f"{cpu} s"]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 

@@ -124,7 +124,8 @@ def work_tree_of(cwd: Path, user_home: Path) -> Path:
     for candidate in (folder, *folder.parents):
         if home.is_relative_to(candidate):
             break
-        if (candidate / ".git").exists():
+        # `Path.exists` raises where the folder may not be read.
+        if os.path.exists(candidate / ".git"):
             return candidate
     return folder
 

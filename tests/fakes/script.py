@@ -1,5 +1,6 @@
 """Scripted answers: blocks, faults, and the responders that choose an answer for a request."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
@@ -360,6 +361,15 @@ class Script:
             raise AssertionError(f"{self.remaining_count} answers left over, {self._overrun_count} requests too many")
 
 
+_NOTES = re.compile(r"<notes>\n(.*)\n</notes>\s*\Z", re.S)
+
+
+def notes_asked_for(request: Request) -> str | None:
+    """The session notes a request wants brought up to date, None if it wants none."""
+    found = _NOTES.search(request.last_text)
+    return found[1] if found else None
+
+
 Call = tuple[str, Json]
 
 
@@ -367,7 +377,8 @@ class ToolRounds:
     """Plays a working agent: each prompt gets `rounds` rounds of tool calls, then a final text.
 
     `calls` are cycled through, `parallel` at a time; an input may hold "{round}", which is replaced by a running
-    number. Requests for which `is_summary` holds get `summary_text` and count as no round.
+    number. Requests for which `is_summary` holds get `summary_text`, those for session notes the notes with a line
+    more; neither counts as a round.
     """
 
     def __init__(
@@ -389,10 +400,14 @@ class ToolRounds:
         self._is_summary, self._summary_text = is_summary, summary_text
         self._round = 0
         self._serial = 0
-        self.summary_count = 0
+        self.summary_count = self.notes_count = 0
         self.finished_turn_count = 0
 
     def __call__(self, request: Request) -> Answer:
+        notes = notes_asked_for(request)
+        if notes is not None:
+            self.notes_count += 1
+            return reply(f"<notes>\n{notes}\nUpdate {self.notes_count}: round {self._round}.\n</notes>")
         if self._is_summary(request):
             self.summary_count += 1
             return reply(self._summary_text)
