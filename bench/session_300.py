@@ -102,7 +102,14 @@ async def measure(model: str, rounds: int, window_tokens: int, folder: Path) -> 
         return time.process_time() - server.cpu_s
 
     worker = Worker(rounds, rounds, lambda: steps.append(own_cpu_s()))
-    server = DirectServer(worker, window_tokens=window_tokens, binding="all", keeps_bodies=False)
+    sources: list[str] = []
+    server = DirectServer(
+        worker,
+        window_tokens=window_tokens,
+        binding="all",
+        keeps_bodies=False,
+        on_request=lambda request: sources.append(request.source),
+    )
     options = launch_options(folder, "http://127.0.0.1:1", model=model)
     write_files(options.cwd, rounds)
     async with running_agent(options, server) as agent:
@@ -119,7 +126,8 @@ async def measure(model: str, rounds: int, window_tokens: int, folder: Path) -> 
         requests=len(server.requests),
         refused=len(server.refused),
         dropped_thinking=len(server.dropped),
-        share=cache_share(server.requests),
+        # Notes are written from a snapshot while the main loop goes on, so theirs are not compared with its requests.
+        share=cache_share([one for one, source in zip(server.requests, sources, strict=True) if source == "sdk"]),
         boundaries=boundaries,
         summaries=worker.summary_count,
         notes=worker.notes_count,
