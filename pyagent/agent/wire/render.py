@@ -415,8 +415,9 @@ def request_body(
 def count_body(profile: RequestProfile, rendered: RenderedConversation) -> bytes:
     """The body that asks the server how many tokens a conversation has."""
     fields: JsonObject = {"model": profile.model}
-    if profile.wire_thinking is not None:
-        fields["thinking"] = profile.wire_thinking
+    thinking = sent_thinking(profile, rendered)
+    if thinking is not None:
+        fields["thinking"] = thinking
     if profile.output_config:
         fields["output_config"] = profile.output_config
     if profile.tools:
