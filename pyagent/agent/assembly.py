@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
@@ -22,6 +23,7 @@ from pyagent.agent.model_choice import with_effort
 from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.sampler import ProfileBook
 from pyagent.agent.server_tools import WEB_SEARCH_RULE, with_server_tools
+from pyagent.agent.session_cleanup import delete_old_sessions
 from pyagent.agent.session_place import SessionOpener, SessionPlace
 from pyagent.agent.session_store import SessionDisk, project_dir
 from pyagent.agent.system_prompt import Environment, build_system_prompt
@@ -154,8 +156,9 @@ class Assembly:
                 SCHEMA_VERSION, session.session_id, str(cwd), __version__, branch, session.forked_from
             )
             journal.commit(started)
-        if options.name and options.name != state.settings.get("title"):
-            journal.commit(SettingChanged("title", options.name))
+        title = opening.title if isinstance(opening, ResumedSession) and opening.title else options.name
+        if title and title != state.settings.get("title"):
+            journal.commit(SettingChanged("title", title))
         if options.effort and options.effort != state.settings.get("effort"):
             journal.commit(SettingChanged("effort", options.effort))
         if options.max_budget_usd is not None and access.info.price is None:
@@ -233,11 +236,24 @@ class Assembly:
     def _tell_problem(self, text: str) -> None:
         self.emit(Notice(text, "warning"))
 
+    def _delete_old_sessions(self) -> None:
+        options = self.options
+        delete_old_sessions(
+            options.home,
+            project_dir(options.home, options.cwd),
+            options.cwd,
+            days=self.settings.cleanup_period_days,
+            now_s=time.time(),
+            user_home=Path(options.environ.get("HOME") or Path.home()),
+        )
+
     def _warm_up(self, access: ModelAccess) -> None:
         """Load encoding and SDK behind the person's first keystrokes."""
 
         async def warm_up() -> None:
             await self.encoding.ready()
+            if self.options.is_persistent:
+                await asyncio.to_thread(self._delete_old_sessions)
             if not access.is_offline:
                 # What fails here fails again, with its reason, when the first request is made.
                 with contextlib.suppress(Exception):

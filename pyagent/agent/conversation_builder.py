@@ -12,10 +12,12 @@ from pathlib import Path
 from pyagent import __version__
 from pyagent.agent.checkpoint_keeper import CheckpointKeeper
 from pyagent.agent.checkpoints import ShadowRepository, work_tree_of
+from pyagent.agent.cold_start import ASK_FROM_TOKENS, COMPACT, cleared_by_itself, cold_start_question
 from pyagent.agent.context_keeper import PipelineKeeper
 from pyagent.agent.context_report import ContextFacts, context_report
 from pyagent.agent.conversation import CommandHandler, Conversation, ConversationParts
 from pyagent.agent.encoding import LocalEncoding
+from pyagent.agent.export import export_path, write_export
 from pyagent.agent.gatekeeper import SessionGatekeeper
 from pyagent.agent.git_state import branch_of
 from pyagent.agent.host import Host, NewSession, ResumedSession
@@ -47,9 +49,10 @@ from pyagent.compaction.cleanup import cleanup_after
 from pyagent.compaction.pipeline import Pipeline
 from pyagent.compaction.ports import Ports
 from pyagent.compaction.tracking import AutoCompactTracking
-from pyagent.events import EventSink, Notice, OlderRecords, Report
+from pyagent.errors import UsageError
+from pyagent.events import EventSink, Notice, OlderRecords, Report, RunCommand
 from pyagent.launch import LaunchOptions
-from pyagent.log import Boundary, Record
+from pyagent.log import Boundary, Record, UserEntry
 from pyagent.messages import JsonObject
 from pyagent.settings import Settings
 from pyagent.state import ConversationState
@@ -354,7 +357,39 @@ class ConversationBuilder:
             summarise=commands.compact,
             moved=self._moved,
         )
-        return {**commands.handlers(), "rewind": rewind.handle, "older": lambda argument: self._older()}
+        return {
+            **commands.handlers(),
+            "rewind": rewind.handle,
+            "older": lambda argument: self._older(),
+            "branch": self._branch,
+            "export": self._export,
+        }
+
+    def _branch(self, argument: str) -> None:
+        """`/branch [name]`: go on in a copy; this session stays as it is."""
+        if not self._has_prompt:
+            raise UsageError("Nothing was said yet that a copy could hold.")
+        if self._session.transcript_path is None:
+            raise UsageError("This session is not saved, so it cannot be copied.")
+        title = " ".join(argument.split())
+        self._shared.host.switch_to(ResumedSession(self._session.session_id, is_forked=True, title=title))
+
+    async def _export(self, argument: str) -> None:
+        """`/export [file]`: the conversation as .md, .txt, .json or .html."""
+        path = export_path(argument, self._options.cwd, self._session.session_id)
+        await self._load_history()
+        state = self._journal.state
+        title = state.settings.get("title") or "Conversation with pyagent"
+        await asyncio.to_thread(write_export, path, title, state.branch)
+        self._emit(Notice(f"Exported to {path}."))
+
+    @property
+    def _has_prompt(self) -> bool:
+        """Whether anything was said: a saved state is only written behind something."""
+        state = self._journal.state
+        return state.is_partial or any(
+            isinstance(record.payload, UserEntry) and record.payload.origin == "prompt" for record in state.records
+        )
 
     async def _load_history(self) -> None:
         """For what looks further back than a resume had to read."""
@@ -378,6 +413,25 @@ class ConversationBuilder:
         await self._settle_model()
         self._keeper.tell_gauge()
         self._anchor.refresh(self._access)
+        await self._ask_about_cold_cache()
+
+    async def _ask_about_cold_cache(self) -> None:
+        """A long session whose cache is cold: what each way to go on costs, before anything is sent."""
+        view, now_at = self._journal.state.view, self._journal.clock()
+        used_tokens = self._keeper.gauge().used_tokens
+        is_cold = view.last_assistant is not None and self._keeper.cache_expires_in_s() is None
+        if self._options.is_headless or not is_cold or used_tokens <= ASK_FROM_TOKENS:
+            return
+        question = cold_start_question(
+            used_tokens,
+            cleared_by_itself(self._keeper.context(), self._keeper.sizer),
+            self._access.info,
+            idle_s=view.idle_s(now_at),
+            is_cache_ttl_1h=self._settings.is_cache_ttl_1h,
+        )
+        given = await self._ask("", (question,))
+        if given.answers == ((COMPACT,),):
+            self._shared.host.send(RunCommand("compact"))
 
     def _tool_context(self, use_id: str, report: Callable[[str], None]) -> ToolContext:
         cwd = Path(self._journal.state.settings.get("cwd") or self._options.cwd)

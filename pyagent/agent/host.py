@@ -22,6 +22,8 @@ class ResumedSession:
 
     wanted: str = ""
     is_forked: bool = False
+    title: str = ""
+    """Title of the copy."""
 
 
 Opening: TypeAlias = NewSession | ResumedSession

@@ -52,6 +52,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
         aliases=("checkpoint", "undo"),
         argument="[N [both|conversation|code]]",
     ),
+    SlashCommand("branch", "go on in a copy of this session", argument="[name]"),
+    SlashCommand("export", "write the conversation to a file: .md, .txt, .json or .html", argument="[file]"),
     SlashCommand("rename", "give the session a title", argument="<title>"),
     SlashCommand("status", "version, session, model, folders, connection"),
     SlashCommand("copy", "copy the last answer, or the Nth last", "screen", argument="[N]"),

@@ -20,6 +20,12 @@ from tests.agent.support import running_agent
 from tests.agent.test_session_reader import everything
 
 RACE_ROUNDS = 200
+
+
+def ignored(text: str) -> None:
+    """What a writer has to say."""
+
+
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 
 
@@ -71,7 +77,7 @@ def test_of_many_that_open_one_session_at_once_only_one_writes_it(tmp_path: Path
         for number in range(RACE_ROUNDS):
             together.wait()
             try:
-                file = SessionFile(path, on_problem=str)
+                file = SessionFile(path, on_problem=ignored)
             except SessionLockedError:
                 continue
             seq = 2 * number + who + 1
@@ -79,7 +85,7 @@ def test_of_many_that_open_one_session_at_once_only_one_writes_it(tmp_path: Path
             won.append(who)
             file.close()
 
-    start = SessionFile(path, on_problem=str)
+    start = SessionFile(path, on_problem=ignored)
     start.append(Record(0, "start", NOW, SessionStarted(1, "s", "/project", "0")))
     start.close()
     racers = [threading.Thread(target=race, args=(who,)) for who in (0, 1)]
