@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,13 @@ _NOT_TYPED = (
 _WRAPPED = re.compile(r"<([a-z][\w-]*)>.*</\1>", re.DOTALL)
 _SUMMARY_INTRODUCTIONS = _NOT_TYPED[:2]
 _QUOTED_PROMPT = re.compile(r"<user_message>\n(.*?)\n</user_message>", re.DOTALL)
+
+
+_RESTORED_CHARS = 5_000
+"""A restored file is named in the first line or two of its text."""
+_RESTORED = re.compile(
+    r"(?:Content|Beginning) of ([^\n]+?)(?:, read again after the compaction| \(lines 1 to )[^\n]*:\n(.*)", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,8 @@ class OfflineRequest:
     """The summary that stands at the conversation's start, if it was compacted before."""
     earlier_prompts: tuple[str, ...] = ()
     """Prompts from before that summary."""
+    restored: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Files that a compaction put back: path → its numbered lines."""
     parts: tuple[str, ...] = field(default=(), repr=False)
     """The texts a token count is made of: system and tools, then one for each message."""
     has_answered: bool = False
@@ -98,6 +108,7 @@ def parse_request(body: bytes) -> OfflineRequest:
         exchanges=reader.finish(),
         earlier_summary=reader.summary,
         earlier_prompts=tuple(reader.earlier_prompts),
+        restored=reader.restored,
         parts=(head, *(_text_for_count(message) for message in messages)),
         has_answered=any(message.get("role") == "assistant" for message in messages),
     )
@@ -109,6 +120,7 @@ class _Reader:
     def __init__(self) -> None:
         self.summary = ""
         self.earlier_prompts: list[str] = []
+        self.restored: dict[str, str] = {}
         self._done: list[Exchange] = []
         self._prompt: str | None = None
         self._calls: dict[str, Call] = {}
@@ -159,6 +171,8 @@ class _Reader:
                     self._calls[str(block.get("tool_use_id"))] = done
             elif block.get("type") == "text":
                 text = str(block.get("text") or "").strip()
+                if found := _RESTORED.search(text[:_RESTORED_CHARS]):
+                    self.restored[found[1]] = text[found.start(2) :]
                 if text.startswith(_SUMMARY_INTRODUCTIONS):
                     self._close()
                     self._done.clear()

@@ -80,23 +80,33 @@ def _plain_name(name: str) -> str:
 
 
 def lines_of(call: Call, request: OfflineRequest) -> list[tuple[int, str]]:
-    """The numbered lines a Read showed; if it only said "unchanged", those of the earlier Read it means."""
+    """The numbered lines a Read showed; if it only said "unchanged", those it means."""
     lines = _numbered(call)
     if lines or "unchanged since it was read" not in (call.result or ""):
         return lines
     for exchange in reversed(request.exchanges):
         for earlier in reversed(exchange.calls):
             if earlier.name == "Read" and earlier.path == call.path and (lines := _numbered(earlier)):
-                first = int(call.input.get("offset") or 1)
-                last = first + int(call.input.get("limit") or 10**9)
-                wanted = [(number, text) for number, text in lines if first <= number < last]
+                wanted = [(number, text) for number, text in lines if _is_wanted(number, call)]
                 if wanted:
                     return wanted
+    for path, text in request.restored.items():
+        if path == call.path or path.endswith("/" + call.path):
+            return [(number, line) for number, line in _numbered_text(text) if _is_wanted(number, call)]
     return []
 
 
+def _is_wanted(number: int, call: Call) -> bool:
+    first = int(call.input.get("offset") or 1)
+    return first <= number < first + int(call.input.get("limit") or 10**9)
+
+
 def _numbered(call: Call) -> list[tuple[int, str]]:
-    found = (_NUMBERED.fullmatch(line) for line in (call.result or "").splitlines())
+    return _numbered_text(call.result or "")
+
+
+def _numbered_text(text: str) -> list[tuple[int, str]]:
+    found = (_NUMBERED.fullmatch(line) for line in text.splitlines())
     return [(int(match[1]), match[2]) for match in found if match]
 
 

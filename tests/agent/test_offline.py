@@ -122,6 +122,15 @@ async def test_a_file_shown_twice_is_shown_again_from_what_the_conversation_hold
     assert "A sample project" in again
 
 
+async def test_a_file_that_a_compaction_put_back_is_shown_from_there(driver: Driver) -> None:
+    await driver.ask("show README.md")
+    path = driver.bench.root / "README.md"
+    text = f"Content of {path}, read again after the compaction (2 lines):\n     1\t# Sample\n     2\tput back"
+    restored = {"type": "text", "text": f"<system-reminder>\n{text}\n</system-reminder>"}
+    driver.messages[:] = [{"role": "user", "content": [restored]}]
+    assert "put back" in await driver.ask("show README.md")
+
+
 async def test_it_explains_the_layout_from_files_and_readme(driver: Driver) -> None:
     answer = await driver.ask("explain the layout of this repository")
     assert driver.used == ["Bash", "Read"]
