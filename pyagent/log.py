@@ -291,6 +291,8 @@ class NotesSaved:
     kind: ClassVar[str] = "notes"
     text: str
     covered_uuid: str
+    tokens: int = 0
+    """Size of the context they were written from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,8 @@ class KnownNotes:
     """The last entry they tell of; empty once a boundary came after them."""
     updates: int = 0
     """Since the last boundary."""
+    tokens: int = 0
+    """Size of the context at the last update, or right behind a boundary that came after it."""
 
 
 class ConversationState:
@@ -341,7 +343,7 @@ def _fold_one(branch: Branch, record: Record, gone_seqs: frozenset[int], gone_tx
     match payload:
         case Boundary():
             branch.boundaries.append(record)
-            branch.notes = KnownNotes(branch.notes.text)
+            branch.notes = KnownNotes(branch.notes.text, tokens=payload.post_tokens)
             held = branch.pending.pop(record.tx, [])
             for earlier in held:
                 if isinstance(earlier.payload, ClearResults | Snip | Fold | Repair):
@@ -358,8 +360,8 @@ def _fold_one(branch: Branch, record: Record, gone_seqs: frozenset[int], gone_tx
             branch.view = branch.view.with_op(payload, record.seq)
         case FileSeen():
             branch.files.setdefault(payload.path, []).append(payload)
-        case NotesSaved(text=text, covered_uuid=covered_uuid):
-            branch.notes = KnownNotes(text, covered_uuid, branch.notes.updates + 1)
+        case NotesSaved(text=text, covered_uuid=covered_uuid, tokens=tokens):
+            branch.notes = KnownNotes(text, covered_uuid, branch.notes.updates + 1, tokens)
         case Pin(pin_id=pin_id):
             branch.pins[pin_id] = payload
         case Unpin(pin_id=pin_id):

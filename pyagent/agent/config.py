@@ -376,3 +376,26 @@ class _Merge:
     def _extend(self, path: str, items: tuple[str, ...]) -> None:
         joined = tuple(dict.fromkeys((*getattr(self.settings, path), *items)))
         self.settings = with_value(self.settings, path, joined)
+
+
+def with_settings_text(settings: Settings, change: str) -> Settings:
+    """The settings with one scalar changed as on a command line: `compaction.gapMinutes=30`, `gates.historySnip=true`.
+
+    Raises:
+        UsageError: there is no such setting, or it does not take that value.
+    """
+    key, separator, text = change.partition("=")
+    known = _SCALARS.get(key) or _GATES.get(key) or _SCALARS.get(f"compaction.{key}") or _GATES.get(f"gates.{key}")
+    if not separator or known is None:
+        near = difflib.get_close_matches(key, (*_SCALARS, *_GATES), n=1, cutoff=0.4)
+        hint = f"The nearest is {near[0]}." if near else "Write it as key=value."
+        raise UsageError(f"There is no setting {key!r}.", hint=hint)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    path, check = known
+    try:
+        return with_value(settings, path, check(value))
+    except ValueError as error:
+        raise UsageError(f"{key} does not take {text!r}: {error}.") from None

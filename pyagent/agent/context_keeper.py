@@ -14,7 +14,7 @@ from pyagent.agent.wire.cost import WRITE_1H_FACTOR, WRITE_5M_FACTOR
 from pyagent.agent.wire.stream import Response
 from pyagent.compaction.compactor import Preview
 from pyagent.compaction.context import ModelLimits, PipelineContext, Sizer, is_cache_warm
-from pyagent.compaction.economy import CachePrices, Economy
+from pyagent.compaction.economy import SUMMARY_OUTPUT_TOKENS, CachePrices, Economy
 from pyagent.compaction.outcome import (
     Applied,
     Compacted,
@@ -209,7 +209,8 @@ class PipelineKeeper:
         if price is None or not price.input_usd or not price.cache_read_usd or profile.cache_ttl == "off":
             return None
         write = WRITE_1H_FACTOR if profile.cache_ttl == "1h" else WRITE_5M_FACTOR
-        prices = CachePrices(price.cache_read_usd / price.input_usd, write, price.input_usd)
+        summary_tokens = SUMMARY_OUTPUT_TOKENS * price.output_usd / price.input_usd
+        prices = CachePrices(price.cache_read_usd / price.input_usd, write, price.input_usd, summary_tokens)
         context = replace(context or self.context(), economy_trigger_tokens=None)
         return self.pipeline.economy(context, prices)
 

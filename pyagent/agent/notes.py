@@ -95,6 +95,7 @@ class NotesKeeper:
         self._has_drafted = False
         self._failures = 0
         self._last_failure = ""
+        self._failed_at_tokens = self._tried_at_tokens = 0
 
     # ── what a compaction asks for ───────────────────────────────────────────────────────────────────────────────
 
@@ -139,9 +140,10 @@ class NotesKeeper:
         known = self._journal.state.notes
         notes = SessionNotes(known.text, known.covered_uuid) if known.covered_uuid and gates.session_memory else None
         if gates.session_memory:
-            progress = NotesProgress(known.updates + self._failures, known.covered_uuid)
+            progress = NotesProgress(max(known.tokens, self._failed_at_tokens), known.covered_uuid)
             if update_due(ctx.view, tokens, lines, progress, is_cache_warm=is_warm):
-                self._start("notes", self._update(ctx.view, sizer))
+                self._tried_at_tokens = tokens
+                self._start("notes", self._update(ctx.view, tokens, sizer))
                 return
             if has_updates_to_come(lines, progress) and not self._failures:
                 return
@@ -174,10 +176,11 @@ class NotesKeeper:
 
     def _failed(self, reason: str) -> None:
         self._failures += 1
+        self._failed_at_tokens = self._tried_at_tokens
         self._last_failure = reason
         _log.warning("the notes were not brought up to date: %s", reason)
 
-    async def _update(self, view: View, sizer: Sizer) -> None:
+    async def _update(self, view: View, tokens: int, sizer: Sizer) -> None:
         known = self._journal.state.notes
         text = await self._edited_text() or known.text or notes_template()
         end = complete_end(view)
@@ -200,7 +203,7 @@ class NotesKeeper:
         if edited and edited.strip() != text.strip():
             # Edited while the fork was at work: the person's version stays, and the next update starts from it.
             notes = edited
-        self._journal.commit(NotesSaved(notes, covered_uuid))
+        self._journal.commit(NotesSaved(notes, covered_uuid, tokens))
         self._last_failure = ""
         if self.path is not None:
             await asyncio.to_thread(_write, self.path, notes)
@@ -224,6 +227,7 @@ class NotesKeeper:
         if self._draft is not None and boundary.layer != "draft":
             self._tell_unused(self._draft)
         self._draft, self._has_drafted, self._failures, self._last_failure = None, False, 0, ""
+        self._failed_at_tokens = self._tried_at_tokens = 0
 
     async def close(self) -> None:
         if self._running is not None:

@@ -1,8 +1,8 @@
 """The cheapest point to compact at, computed from the provider's cache prices; and the bill it leads to.
 
 With a tokens added per call, K tokens kept by a compaction, and r and w the prices of a cache read and a cache write as
-multiples of the input price, a call costs on average r·(K+T)/2 + a·w·K/(T−K) + a·w when the context is compacted at T.
-That is least at T* = K + √(2·a·w·K/r).
+multiples of the input price, and S the price of writing a summary, a call costs on average
+r·(K+T)/2 + a·(w·K + S)/(T−K) + a·w when the context is compacted at T. That is least at T* = K + √(2·a·(w·K + S)/r).
 
 Source: context pipeline design, section 10.
 """
@@ -13,6 +13,8 @@ import math
 from dataclasses import dataclass
 
 CALLS_PER_PROJECTION = 10
+SUMMARY_OUTPUT_TOKENS = 3_000
+"""Length of a summary with its draft: the middle of what real sessions were measured to need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class CachePrices:
     read: float
     write: float
     input_usd_per_mtok: float = 0.0
+    summary_tokens: float = 0.0
+    """What writing one summary costs beside reading the context, in input tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ def best_trigger(added_tokens: float, kept_tokens: float, prices: CachePrices) -
     """T*: the context size at which compacting costs least in the long run."""
     if prices.read <= 0:
         raise ValueError(f"the price of a cache read must be above 0, got {prices.read}")
-    return round(kept_tokens + math.sqrt(2 * added_tokens * prices.write * kept_tokens / prices.read))
+    once = prices.write * kept_tokens + prices.summary_tokens
+    return round(kept_tokens + math.sqrt(2 * added_tokens * once / prices.read))
 
 
 def cost_per_call(trigger_tokens: float, added_tokens: float, kept_tokens: float, prices: CachePrices) -> float:
@@ -47,7 +52,8 @@ def cost_per_call(trigger_tokens: float, added_tokens: float, kept_tokens: float
     if trigger_tokens <= kept_tokens:
         raise ValueError("a trigger must lie above what a compaction keeps")
     read = prices.read * (kept_tokens + trigger_tokens) / 2
-    rebuilt = added_tokens * prices.write * kept_tokens / (trigger_tokens - kept_tokens)
+    once = prices.write * kept_tokens + prices.summary_tokens
+    rebuilt = added_tokens * once / (trigger_tokens - kept_tokens)
     return read + rebuilt + added_tokens * prices.write
 
 

@@ -28,6 +28,9 @@ more of them would cost more than the summaries they save."""
 LAST_UPDATE_SHARE = 0.85
 """Of the trigger: where the warning line lies lower, as in small windows, the last update waits until here, else more
 would have happened since the notes than may stay verbatim behind them. A draft is begun here too."""
+MIN_STEP_TOKENS = 20_000
+"""From an early update to the last one. In a small window an early one would stand so close before it that the last is
+put off (see below) until after the trigger, and nothing it says is ever used."""
 MIN_TOOL_CALLS_BETWEEN = 3
 
 WAIT_S = 15.0
@@ -48,7 +51,8 @@ MAX_NOTES_TOKENS = 12_000
 class NotesProgress:
     """How far the notes of this cycle have come."""
 
-    updates: int = 0
+    tokens: int = 0
+    """Size of the context at the last update or attempt, or behind the last boundary: steps up to there are done."""
     covered_uuid: str = ""
 
 
@@ -56,17 +60,21 @@ def update_due(view: View, tokens: int, thresholds: Thresholds, progress: NotesP
     """Why the notes should be brought up to date now; empty if they should not."""
     if not is_cache_warm or view.open_tool_uses():
         return ""
-    steps = _steps(thresholds)
-    if progress.updates >= len(steps) or tokens < steps[progress.updates]:
+    passed = [step for step in _steps(thresholds) if progress.tokens < step <= tokens]
+    if not passed:
         return ""
     if _tool_calls_since(view, progress.covered_uuid) < MIN_TOOL_CALLS_BETWEEN:
         return ""
-    return f"{tokens:,} tokens have passed {steps[progress.updates]:,}"
+    return f"{tokens:,} tokens have passed {passed[-1]:,}"
 
 
 def _steps(thresholds: Thresholds) -> list[int]:
-    lines = (*(int(share * thresholds.trigger) for share in UPDATE_AT_SHARES), _last_line(thresholds))
-    return sorted(set(lines))
+    last = _last_line(thresholds)
+    if thresholds.is_economy:
+        # Cycles are short at the cheapest point, and early updates would cost more than it saves.
+        return [last]
+    early = (int(share * thresholds.trigger) for share in UPDATE_AT_SHARES)
+    return [*(step for step in early if last - step >= MIN_STEP_TOKENS), last]
 
 
 def _last_line(thresholds: Thresholds) -> int:
@@ -75,7 +83,7 @@ def _last_line(thresholds: Thresholds) -> int:
 
 def has_updates_to_come(thresholds: Thresholds, progress: NotesProgress) -> bool:
     """Whether the schedule still holds an update before the trigger: then no draft is needed beside the notes."""
-    return progress.updates < len(_steps(thresholds))
+    return progress.tokens < _steps(thresholds)[-1]
 
 
 def draft_due(

@@ -94,6 +94,10 @@ class _Parser(argparse.ArgumentParser):
 def run(argv: Sequence[str]) -> int:
     """Run pyagent with these arguments and return the exit code. Never raises, never prints a traceback."""
     try:
+        if list(argv[:2]) == ["context", "replay"]:
+            from pyagent.ui.replay_command import run_context_command
+
+            return run_context_command([_readable(arg) for arg in argv[1:]], os.environ)
         args = parse_arguments([_readable(arg) for arg in argv])
         if args.help:
             print(build_parser().format_help(), end="")
@@ -144,7 +148,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Every flag here has an effect; see the tests of this module."""
     parser = _Parser(
         prog="pyagent",
-        usage="pyagent [options] [prompt]",
+        usage="pyagent [options] [prompt]\n       pyagent context replay SESSION [--window N] [--set key=value]...",
         description="A coding agent for the terminal. Without -p it opens an interactive session.",
         add_help=False,
         allow_abbrev=False,

@@ -7,11 +7,14 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pyagent.agent.assembly import Assembly
+from pyagent.agent.conversation_builder import now
 from pyagent.agent.host import Host
+from pyagent.agent.journal import Clock
 from pyagent.agent.model_access import ModelServer
 from pyagent.agent.session_store import SessionDisk, list_sessions, project_dir, read_session
 from pyagent.events import Command, Event, Notice, RunCommand, Shutdown, SubmitPrompt, TurnFailed, TurnFinished
@@ -47,6 +50,22 @@ def launch_options(folder: Path, server_url: str, **changes: Any) -> LaunchOptio
     return replace(options, **changes)
 
 
+class SteadyClock:
+    """Time that only passes when it is told to; for the agent as a date, for a server's cache in seconds."""
+
+    def __init__(self, start: datetime = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)) -> None:
+        self._start = self.at = start
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def seconds(self) -> float:
+        return (self.at - self._start).total_seconds()
+
+    def pass_time(self, **span: float) -> None:
+        self.at += timedelta(**span)
+
+
 class PassedTime:
     """A sleep that takes no time and remembers what it was asked for, in seconds."""
 
@@ -61,13 +80,17 @@ class LiveAgent:
     """A running agent. Everything it told is in `events`."""
 
     def __init__(
-        self, options: LaunchOptions, server: ModelServer | None = None, disk: SessionDisk | None = None
+        self,
+        options: LaunchOptions,
+        server: ModelServer | None = None,
+        disk: SessionDisk | None = None,
+        clock: Clock = now,
     ) -> None:
         self.options = options
         self.events: list[Event] = []
         self.slept = PassedTime()
         self._changed = asyncio.Event()
-        self.assembly = Assembly(options, self._take, sleep=self.slept, server=server, disk=disk)
+        self.assembly = Assembly(options, self._take, sleep=self.slept, server=server, disk=disk, clock=clock)
         self.host = Host(self.assembly.open, emit=self._take)
         self.assembly.attach(self.host)
 
@@ -129,10 +152,14 @@ class LiveAgent:
 
 @asynccontextmanager
 async def running_agent(
-    options: LaunchOptions, server: ModelServer | None = None, disk: SessionDisk | None = None
+    options: LaunchOptions,
+    server: ModelServer | None = None,
+    disk: SessionDisk | None = None,
+    *,
+    clock: Clock = now,
 ) -> AsyncIterator[LiveAgent]:
     """An agent from its start to its orderly end."""
-    agent = LiveAgent(options, server, disk)
+    agent = LiveAgent(options, server, disk, clock)
     task = asyncio.create_task(agent.run())
     try:
         yield agent

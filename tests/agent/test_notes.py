@@ -21,7 +21,7 @@ from tests.fakes.script import BEFORE_HEADERS, ToolRounds, after_deltas, http_er
 WINDOW_TOKENS = 60_000
 
 
-def counting(rounds: int = 5) -> ToolRounds:
+def counting(rounds: int = 8) -> ToolRounds:
     command = "yes 'the quick brown fox jumps over the lazy dog' | head -n 190 # {round}"
     return ToolRounds([("Bash", {"command": command})], rounds=rounds)
 

@@ -90,17 +90,27 @@ def test_updates_are_due_at_their_shares_of_the_trigger_and_after_some_tool_call
     talk = Talk().task("go", rounds=4, tokens=10)
     view = talk.view
 
-    def due(tokens: int, updates: int, *, is_warm: bool = True, covered: str = "") -> bool:
-        return bool(update_due(view, tokens, LINES, NotesProgress(updates, covered), is_cache_warm=is_warm))
+    def due(tokens: int, last_tokens: int, *, is_warm: bool = True, covered: str = "") -> bool:
+        return bool(update_due(view, tokens, LINES, NotesProgress(last_tokens, covered), is_cache_warm=is_warm))
 
     assert not due(66_000, 0)
     assert due(66_800, 0)
-    assert not due(66_800, 1)
-    assert due(108_550, 1)
-    assert due(147_000, 2)
-    assert not due(160_000, 3)
+    assert not due(70_000, 66_800)
+    assert due(108_550, 66_800)
+    assert not due(140_000, 120_000)
+    assert due(147_000, 120_000)
+    assert not due(160_000, 147_000)
+    assert not due(70_000, 68_000), "a step that a compaction left behind it is none"
     assert not due(66_800, 0, is_warm=False), "a cold cache makes an update cost a whole context"
     assert not due(66_800, 0, covered=view.items[-2].uuid), "nothing much has happened since"
+
+
+def test_in_a_small_window_and_under_economy_one_update_comes_late() -> None:
+    view = Talk().task("go", rounds=4, tokens=10).view
+    for lines in (thresholds_for(60_000, None, CompactionSettings()), LINES.lowered_to(60_000)):
+        last = max(int(0.85 * lines.trigger), lines.warning)
+        assert not update_due(view, last - 1, lines, NotesProgress(), is_cache_warm=True)
+        assert update_due(view, last, lines, NotesProgress(), is_cache_warm=True)
 
 
 def test_no_update_while_a_tool_call_is_in_flight() -> None:
