@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pyagent import __version__
+from pyagent.agent.claude_import import claude_folder
 from pyagent.agent.config import load_settings
 from pyagent.agent.conversation import Conversation
 from pyagent.agent.conversation_builder import ConversationBuilder, Shared, new_uuid, now
@@ -72,6 +73,7 @@ class Assembly:
             is_persistent=options.is_persistent,
             tell_problem=self._tell_problem,
             new_id=new_uuid,
+            claude_folder=claude_folder(options.environ, options.cwd),
             disk=disk,
         )
         self._session_id = options.session_id

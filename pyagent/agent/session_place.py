@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyagent.agent.claude_import import PREFIX, find_claude_session, read_claude_session
 from pyagent.agent.deferred_sink import DeferredSink
 from pyagent.agent.session_reader import older_records, open_session
 from pyagent.agent.session_store import (
@@ -77,12 +78,15 @@ class SessionOpener:
         is_persistent: bool,
         tell_problem: Callable[[str], None],
         new_id: Callable[[], str],
+        claude_folder: Path | None = None,
         disk: SessionDisk | None = None,
     ) -> None:
+        """`claude_folder` holds Claude Code's sessions of the same working folder."""
         self._folder = folder
         self._is_persistent = is_persistent
         self._tell_problem = tell_problem
         self._new_id = new_id
+        self._claude_folder = claude_folder
         self._disk = disk
 
     def new(self, session_id: str = "") -> SessionPlace:
@@ -100,6 +104,8 @@ class SessionOpener:
         Raises:
             SessionError: there is none, it cannot be read, or another process writes it.
         """
+        if wanted.startswith(PREFIX) and self._claude_folder is not None:
+            return self.imported(find_claude_session(self._claude_folder, wanted))
         return self._opened(self.path_of(wanted))
 
     def forked(self, wanted: str, session_id: str = "") -> SessionPlace:
@@ -108,6 +114,8 @@ class SessionOpener:
         Raises:
             SessionError: there is none, or it cannot be read or copied.
         """
+        if wanted.startswith(PREFIX):
+            return self.resumed(wanted)
         source = self.path_of(wanted)
         if not self._is_persistent:
             opened = open_session(source)
@@ -125,14 +133,19 @@ class SessionOpener:
             raise SessionError(f"The session cannot be copied: {error.strerror}: {source}.") from error
         return self._opened(path, forked_from=source.stem)
 
-    def imported(self, records: Iterable[Record], forked_from: str, problems: tuple[str, ...]) -> SessionPlace:
-        """A new session that begins with these records."""
+    def imported(self, source: Path) -> SessionPlace:
+        """A new session that begins with the conversation of one of Claude Code's.
+
+        Raises:
+            SessionError: it cannot be read.
+        """
+        read = read_claude_session(source)
         path = self._free_path(self._new_id())
-        kept = tuple(records)
         sink = self._deferred(path)
-        for record in kept:
+        for record in read.records:
             sink.append(record)
-        return self._place(path, ConversationState(kept), sink, History(None), problems, forked_from)
+        state = ConversationState(read.records)
+        return self._place(path, state, sink, History(None), read.problems, PREFIX + read.session_id)
 
     def path_of(self, wanted: str) -> Path:
         """The file of the session that `wanted` names; of the newest if it is empty."""

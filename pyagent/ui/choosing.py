@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from pyagent.agent.claude_import import PREFIX, claude_folder, claude_sessions
 from pyagent.agent.session_store import SessionInfo, list_sessions, project_dir
 from pyagent.agent.wire.catalogue import ALIASES, known_model, model_ids
 from pyagent.ui.dialogs.picker import PickerItem
@@ -27,11 +28,17 @@ def saved_sessions(home: Path, cwd: Path) -> list[SessionInfo]:
     return list_sessions(project_dir(home, cwd))
 
 
+def foreign_sessions(environ: Mapping[str, str], cwd: Path) -> list[SessionInfo]:
+    """Claude Code's sessions of a folder, newest first; choosing one resumes a copy."""
+    return claude_sessions(claude_folder(environ, cwd))
+
+
 def session_items(sessions: Iterable[SessionInfo], now: datetime) -> list[PickerItem]:
     """A row for each session: its name; then age, branch, size and tokens."""
     items = []
     for info in sessions:
-        facts = [age((now - info.modified_at).total_seconds()), info.git_branch, size(info.size_bytes)]
+        facts = ["Claude Code"] if info.session_id.startswith(PREFIX) else []
+        facts += [age((now - info.modified_at).total_seconds()), info.git_branch, size(info.size_bytes)]
         if info.last_tokens:
             facts.append(f"{short_tokens(info.last_tokens)} tokens")
         items.append(PickerItem(info.session_id, info.name, " · ".join(fact for fact in facts if fact)))

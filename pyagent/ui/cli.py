@@ -94,11 +94,16 @@ class _Parser(argparse.ArgumentParser):
 def run(argv: Sequence[str]) -> int:
     """Run pyagent with these arguments and return the exit code. Never raises, never prints a traceback."""
     try:
-        if list(argv[:2]) == ["context", "replay"]:
+        given = [_readable(arg) for arg in argv]
+        if given[:2] == ["context", "replay"]:
             from pyagent.ui.replay_command import run_context_command
 
-            return run_context_command([_readable(arg) for arg in argv[1:]], os.environ)
-        args = parse_arguments([_readable(arg) for arg in argv])
+            return run_context_command(given[1:], os.environ)
+        if given[:2] == ["import", "claude"]:
+            if len(given) == 2:
+                return _list_importable()
+            given = ["--resume", f"claude:{given[2]}", *given[3:]]
+        args = parse_arguments(given)
         if args.help:
             print(build_parser().format_help(), end="")
             return 0
@@ -118,6 +123,19 @@ def run(argv: Sequence[str]) -> int:
     except OSError as error:
         _complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
         return EXIT_FAILURE
+
+
+def _list_importable() -> int:
+    """Print Claude Code's sessions of this folder, newest first."""
+    from datetime import UTC, datetime
+
+    choosing = import_module("pyagent.ui.choosing")
+    sessions = choosing.foreign_sessions(os.environ, _current_folder())
+    for item in choosing.session_items(sessions, datetime.now(UTC)):
+        print(f"{item.id.removeprefix('claude:')}  {item.label}  ({item.detail})")
+    if not sessions:
+        _complain("Claude Code has no session of this folder.")
+    return 0 if sessions else EXIT_FAILURE
 
 
 def dispatch(invocation: Invocation, starter: AgentStarter) -> int:
@@ -148,7 +166,8 @@ def build_parser() -> argparse.ArgumentParser:
     """Every flag here has an effect; see the tests of this module."""
     parser = _Parser(
         prog="pyagent",
-        usage="pyagent [options] [prompt]\n       pyagent context replay SESSION [--window N] [--set key=value]...",
+        usage="pyagent [options] [prompt]\n       pyagent import claude [session]\n"
+        "       pyagent context replay SESSION [--window N] [--set key=value]...",
         description="A coding agent for the terminal. Without -p it opens an interactive session.",
         add_help=False,
         allow_abbrev=False,

@@ -48,7 +48,7 @@ from pyagent.events import (
 )
 from pyagent.launch import AgentHandle, AgentStarter
 from pyagent.ui import commands
-from pyagent.ui.choosing import mode_items, model_items, saved_sessions, session_items
+from pyagent.ui.choosing import foreign_sessions, mode_items, model_items, saved_sessions, session_items
 from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, silence
 from pyagent.ui.history import PromptHistory, history_path
 from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
@@ -242,7 +242,8 @@ class PlainSession:
         options = self._invocation.options
         match name:
             case "resume":
-                items = session_items(saved_sessions(options.home, options.cwd), datetime.now(UTC))
+                sessions = saved_sessions(options.home, options.cwd) + foreign_sessions(options.environ, options.cwd)
+                items = session_items(sessions, datetime.now(UTC))
                 items = [item for item in items if item.id != self._status.session_id]
             case "model":
                 items = model_items()

@@ -326,10 +326,11 @@ class SessionView:
         self._app.run_worker(self._pick_session(), group="sessions")
 
     async def _pick_session(self) -> None:
-        from pyagent.ui.choosing import saved_sessions, session_items, session_preview
+        from pyagent.ui.choosing import foreign_sessions, saved_sessions, session_items, session_preview
 
         options = self._invocation.options
         sessions = await asyncio.to_thread(saved_sessions, options.home, options.cwd)
+        sessions += await asyncio.to_thread(foreign_sessions, options.environ, options.cwd)
         by_id = {info.session_id: info for info in sessions if info.session_id != self.status.session_id}
         if not by_id:
             self._app.show_hint("There is no other session in this folder.", lasting_s=HINT_S)

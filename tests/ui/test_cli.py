@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +20,7 @@ from pyagent.ui.cli import (
     build_parser,
     choose_front_end,
     parse_arguments,
+    run,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -197,3 +200,17 @@ def test_nothing_heavy_is_imported_before_the_first_paint() -> None:
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environ, timeout=60, check=True)
     assert done.stdout == b"[]\n"
+
+
+def test_sessions_of_claude_code_are_listed_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    assert run(["import", "claude"]) == 1
+    folder = tmp_path / "claude" / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(tmp_path))
+    folder.mkdir(parents=True)
+    line = {"type": "user", "uuid": "u", "cwd": "/x", "message": {"role": "user", "content": "fix the parser"}}
+    (folder / "abcd.jsonl").write_text(json.dumps(line) + "\n")
+    assert run(["import", "claude"]) == 0
+    assert capsys.readouterr().out.startswith("abcd  fix the parser  (Claude Code")
