@@ -134,12 +134,18 @@ def shadow_dir(home: Path, work_tree: Path) -> Path:
     return project_dir(home, work_tree) / "checkpoints"
 
 
-def forget_session(home: Path, cwd: Path, session_id: str, *, user_home: Path) -> None:
-    """Let go of a deleted session's snapshots; their objects go once nothing else needs them."""
-    folder = shadow_dir(home, work_tree_of(cwd, user_home))
-    with contextlib.suppress(OSError):
-        (folder / f"index-{session_id}").unlink(missing_ok=True)
-        (folder / "refs" / "sessions" / session_id).unlink(missing_ok=True)
+def forget_sessions(home: Path, cwd: Path, session_ids: Collection[str], *, user_home: Path) -> None:
+    """Let go of deleted sessions' snapshots, and of what nothing else needs of them."""
+    work_tree = work_tree_of(cwd, user_home)
+    folder = shadow_dir(home, work_tree)
+    if not session_ids or not folder.is_dir():
+        return
+    with contextlib.suppress(OSError, CheckpointError):
+        shadow = ShadowRepository(home, work_tree, "cleanup", user_home=user_home)
+        for session_id in (*session_ids, "cleanup"):
+            (folder / f"index-{session_id}").unlink(missing_ok=True)
+            (folder / "refs" / "sessions" / session_id).unlink(missing_ok=True)
+        shadow.prune()
 
 
 class ShadowRepository:
@@ -174,6 +180,16 @@ class ShadowRepository:
             CheckpointError: it cannot be read, or is too large.
         """
         self._unlock()
+        try:
+            return self._taken(message)
+        except CheckpointsUnavailableError:
+            raise
+        except CheckpointError:
+            # A damaged index, or one that names objects no longer there: it is made anew from the files themselves.
+            self._index.unlink(missing_ok=True)
+            return self._taken(message)
+
+    def _taken(self, message: str) -> Snapshot:
         listing = self._list()
         nested = listing.nested
         new = list(listing.changed)
@@ -451,6 +467,8 @@ class ShadowRepository:
 
     def prune(self) -> None:
         """Drop what no session's snapshot needs any more. Slow on a large store."""
+        # It may name objects that only a deleted session's snapshots held.
+        self._shared_index.unlink(missing_ok=True)
         self._run("prune", f"--expire={PRUNE_AFTER}")
 
     def _users_excludes(self) -> bytes:

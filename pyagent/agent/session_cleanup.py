@@ -8,7 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pyagent.agent.checkpoints import forget_session
+from pyagent.agent.checkpoints import forget_sessions
 
 SECONDS_A_DAY = 86_400.0
 
@@ -20,13 +20,13 @@ def delete_old_sessions(home: Path, folder: Path, cwd: Path, *, days: int, now_s
     """
     if days <= 0:
         return 0
-    count = 0
+    gone: list[str] = []
     for path in folder.glob("*.jsonl"):
         with contextlib.suppress(OSError):
             if now_s - path.stat().st_mtime > days * SECONDS_A_DAY and _delete(path):
-                forget_session(home, cwd, path.stem, user_home=user_home)
-                count += 1
-    return count
+                gone.append(path.stem)
+    forget_sessions(home, cwd, gone, user_home=user_home)
+    return len(gone)
 
 
 def _delete(path: Path) -> bool:

@@ -255,6 +255,35 @@ def test_the_whole_repository_is_saved_from_a_folder_inside_it(work: Path) -> No
     assert work_tree_of(work.parent, work.parent / "nobody") == work.parent.resolve()
 
 
+def test_a_damaged_index_is_made_anew(work: Path) -> None:
+    put(work / "a", b"1")
+    shadow = shadow_of(work)
+    first = shadow.snapshot("x").commit
+    index = next((work.parent / "home").rglob("index-s"))
+    index.write_bytes(b"no index")
+    put(work / "a", b"2")
+    shadow.restore(shadow.snapshot("y").commit, first)
+    assert (work / "a").read_bytes() == b"1"
+
+
+def test_forgetting_a_session_leaves_the_others_whole(work: Path) -> None:
+    put(work / "a", b"1")
+    kept, gone = shadow_of(work, "kept"), shadow_of(work, "gone")
+    first = kept.snapshot("x").commit
+    put(work / "a", b"only in the other")
+    gone.snapshot("y")
+    folder = next((work.parent / "home").rglob("checkpoints"))
+    for path in folder.rglob("objects/*/*"):
+        os.utime(path, (0, 0))
+    count = len(list(folder.rglob("objects/*/*")))
+    checkpoints.forget_sessions(work.parent / "home", work, ["gone"], user_home=work.parent / "nobody")
+    assert len(list(folder.rglob("objects/*/*"))) < count
+    put(work / "a", b"later")
+    kept.restore(kept.snapshot("z").commit, first)
+    assert (work / "a").read_bytes() == b"1"
+    assert shadow_of(work, "new").snapshot("n").commit
+
+
 NO_GIT = """
 import sys
 from pathlib import Path
