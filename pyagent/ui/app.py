@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,10 +34,14 @@ from pyagent.ui.transcript import Transcript
 from pyagent.ui.words import short_path
 
 if TYPE_CHECKING:
+    from textual.driver import Driver
+
     from pyagent.launch import AgentStarter
     from pyagent.ui.cli import Invocation
     from pyagent.ui.search_bar import SearchBar
     from pyagent.ui.session_view import SessionView
+
+_log = logging.getLogger(__name__)
 
 AGAIN_S = 2.0
 """Time in which a second Ctrl+C or Ctrl+D leaves."""
@@ -90,7 +96,7 @@ class PyagentApp(App[int]):
         version: str = "",
     ) -> None:
         """`clock` gives seconds; it drives what is shown only."""
-        super().__init__()
+        super().__init__(driver_class=_driver_class())
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = _theme_for(invocation.options.environ)
@@ -417,6 +423,11 @@ class PyagentApp(App[int]):
 
     # ── the end ──
 
+    def _handle_exception(self, error: Exception) -> None:
+        """End the app, and leave the whole trace in the log: Textual's own is drawn for the screen, at its width."""
+        _log.critical("the screen ended by a mistake of pyagent's", exc_info=error)
+        super()._handle_exception(error)
+
     def _leave(self, exit_code: int) -> None:
         self.is_leaving = True
         if self.view is not None:
@@ -430,6 +441,15 @@ class PyagentApp(App[int]):
 
 
 _COMMAND_CANDIDATES = [Candidate(command.name, command.help) for command in commands.COMMANDS]
+
+
+def _driver_class() -> type[Driver] | None:
+    """The driver with our own reading of the keyboard, where there is one; Textual chooses elsewhere."""
+    if sys.platform == "win32":
+        return None
+    from pyagent.ui.keyboard import InputDriver
+
+    return InputDriver
 
 
 def _theme_for(environ: Any) -> str:

@@ -43,6 +43,7 @@ class Prompt(TextArea):
         height: auto;
         min-height: 3;
         max-height: 12;
+        min-width: 8;  /* the placeholder cannot be wrapped into no cells at all */
         border: round $border-blurred;
         padding: 0 1;
         background: $background;

@@ -20,9 +20,13 @@ BURST_SETTLE_S = 0.03
 _CHIP = re.compile(r"\[Pasted text #(\d+)(?: \+\d+ lines)?\]")
 
 
+_SEQUENCE = re.compile("␛(?:\\[[0-9:;<=>?]*[ -/]*[@-~]|\\][^␇␛\n]*(?:␇|␛\\\\))")
+"""A colour, a title or the like, its control characters already made visible."""
+
+
 def normal_newlines(text: str) -> str:
-    """Pasted text with plain newlines and no control characters that act."""
-    return inert(text.replace("\r\n", "\n").replace("\r", "\n"))
+    """Pasted text with plain newlines, without colours, and no control characters that act."""
+    return _SEQUENCE.sub("", inert(text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 class Pastes:

@@ -195,6 +195,26 @@ async def test_a_permission_dialog_answers_with(tmp_path: Path, keys: tuple[str,
         await s.until(lambda: len(s.app.screen_stack) == 1)
 
 
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (5, 1), (9, 40), (200, 1)], ids=str)
+async def test_any_size_of_window_is_survived(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with session(tmp_path) as s:
+        table = "| a | b |\n|---|---|\n" + "| 漢字 👩‍👩‍👧 | x |\n" * 5
+        await s.emit(TurnStarted("u0"), RequestStarted("x"), TextDelta(f"# Title\n\n{table}"), question())
+        await s.until(lambda: isinstance(s.app.screen, ApprovalScreen))
+        await s.pilot.resize_terminal(*size)
+        await s.emit(TextDelta("\nmore words 漢字"))
+        await s.pilot.press("y")
+        await s.until(lambda: len(s.app.screen_stack) == 1)
+        for command in ("/help", "/theme"):
+            await s.type(command, "enter")
+            await s.until(lambda: len(s.app.screen_stack) == 2)
+            await s.pilot.press("escape")
+            await s.until(lambda: len(s.app.screen_stack) == 1)
+        await s.pilot.resize_terminal(100, 30)
+        await s.type("fine")
+        assert s.prompt.text == "fine"
+
+
 async def test_the_spinner_stands_still_under_a_dialog_and_moves_on_behind_it(tmp_path: Path) -> None:
     now_s = [100.0]
     async with session(tmp_path, clock=lambda: now_s[0]) as s:

@@ -176,7 +176,7 @@ async def test_a_small_paste_is_text_and_its_control_characters_are_inert() -> N
     async with app.run_test(size=SIZE) as pilot:
         app.prompt.post_message(events.Paste("a\r\nb\x1b[2J"))
         await pilot.pause()
-        assert app.prompt.text == "a\nb␛[2J"
+        assert app.prompt.text == "a\nb"
 
 
 async def test_a_megabyte_paste_stays_a_chip() -> None:
