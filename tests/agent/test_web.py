@@ -9,10 +9,10 @@ import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from pyagent.agent.addresses import is_local_name, is_public
 from pyagent.agent.proxies import Proxy, proxy_for
@@ -20,8 +20,8 @@ from pyagent.agent.web import WebClient
 from pyagent.tools.web import FetchError
 
 PUBLIC = "93.184.215.14"
-CERTIFICATE = Path(__file__).parent / "certificate" / "page.example.pem"
-"""Self-signed, for the name page.example alone."""
+AUTHORITY = trustme.CA()
+"""Signs what these tests trust; its keys live as long as the process."""
 
 Answer = Callable[[bytes, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -248,12 +248,14 @@ async def test_a_redirect_is_not_followed_and_its_target_made_absolute() -> None
 
 def tls_server() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(CERTIFICATE)
+    AUTHORITY.issue_cert("page.example").configure_cert(context)
     return context
 
 
 def trusting() -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(CERTIFICATE))
+    context = ssl.create_default_context()
+    AUTHORITY.configure_trust(context)
+    return context
 
 
 async def test_over_tls_the_certificate_must_be_of_the_name_although_the_address_is_pinned() -> None:
