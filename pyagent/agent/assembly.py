@@ -22,7 +22,7 @@ from pyagent.agent.journal import Clock, Journal
 from pyagent.agent.model_access import ModelAccess, ModelDesk, ModelServer, profile_for
 from pyagent.agent.model_choice import with_effort
 from pyagent.agent.permissions import PermissionEngine
-from pyagent.agent.sampler import ProfileBook
+from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.server_tools import WEB_SEARCH_RULE, with_server_tools
 from pyagent.agent.session_cleanup import delete_old_sessions
 from pyagent.agent.session_place import SessionOpener, SessionPlace

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from pyagent.agent.journal import Journal
-from pyagent.agent.sampler import ProfileBook
+from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.server_clearing import ServerClearing
 from pyagent.agent.wire.cost import WRITE_1H_FACTOR, WRITE_5M_FACTOR
 from pyagent.agent.wire.stream import Response

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pyagent import __version__
+from pyagent.agent.caller import ModelCaller
 from pyagent.agent.checkpoint_keeper import CheckpointKeeper
 from pyagent.agent.checkpoints import ShadowRepository, work_tree_of
 from pyagent.agent.cold_start import ASK_FROM_TOKENS, COMPACT, cleared_by_itself, cold_start_question
@@ -30,10 +31,11 @@ from pyagent.agent.model_choice import ModelChoice
 from pyagent.agent.notes import DRAFT_SOURCE, NotesKeeper
 from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.pipeline_ports import NoHooks
+from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.reports import StatusFacts, breaks_text, cost_report, status_report
 from pyagent.agent.restore_sources import DiskSources
 from pyagent.agent.rewind import RewindCommands
-from pyagent.agent.sampler import MainSampler, ProfileBook
+from pyagent.agent.sampler import MainSampler
 from pyagent.agent.server_clearing import ServerClearing
 from pyagent.agent.session_commands import SessionCommands
 from pyagent.agent.session_place import SessionPlace
@@ -160,20 +162,26 @@ class ConversationBuilder:
             endpoint=lambda: self._access.endpoint,
             cache_edit_servers=self._settings.cache_edit_servers,
         )
-        self._sampler = MainSampler(
+        self._caller = ModelCaller(
             access.client,
+            journal=journal,
+            profiles=profiles,
+            store=shared.desk.store,
+            endpoint=lambda: self._access.endpoint,
+            waits=waits,
+            emit=self._emit,
+            fallbacks=self._choice.fallbacks,
+        )
+        self._sampler = MainSampler(
+            self._caller,
             journal=journal,
             profiles=profiles,
             renderer=self._renderer,
             emit=self._emit,
             source=self._source,
             sends_wire_events=self._options.is_headless,
-            store=shared.desk.store,
-            base_url=access.endpoint,
+            sends_diagnostics=lambda: reports_breaks and self._takes_diagnostics(),
             reports_cache_breaks=reports_breaks,
-            waits=waits,
-            fallbacks=self._choice.fallbacks,
-            sends_diagnostics=reports_breaks and access.is_first_party,
             extra_fields=lambda: self._server_clearing.extra_fields(self._keeper.context()),
         )
         self._keeper: PipelineKeeper = self._make_keeper()
@@ -181,6 +189,10 @@ class ConversationBuilder:
             self._keeper, journal=journal, profiles=profiles, store=shared.desk.store, emit=self._emit
         )
         self._model_facts: asyncio.Task[None] | None = None
+
+    def _takes_diagnostics(self) -> bool:
+        access, model = self._access, self._profiles.current.model
+        return access.is_first_party and self._shared.desk.store.is_on(access.endpoint, model, "diagnostics")
 
     async def _settle_model(self) -> None:
         """Before the first request: what the server says of the model replaces what the catalogue says."""
@@ -222,12 +234,10 @@ class ConversationBuilder:
     def _make_keeper(self) -> PipelineKeeper:
         journal, encoding = self._journal, self._shared.encoding
         pipeline = Pipeline.resumed(encoding, AutoCompactTracking.from_json(journal.state.tracking))
-        self._side_calls = SideCalls(
-            self._access.client, journal=journal, profiles=self._profiles, waits=self._shared.waits
-        )
+        self._side_calls = SideCalls(self._caller, journal=journal, profiles=self._profiles)
         self._notes = NotesKeeper(
             self._side_calls,
-            self._summarizer(DRAFT_SOURCE, lambda event: None),
+            self._summarizer(DRAFT_SOURCE, lambda event: None, is_awaited=False),
             pipeline=pipeline,
             journal=journal,
             profiles=self._profiles,
@@ -262,7 +272,7 @@ class ConversationBuilder:
             learn_window=self._learn_window,
         )
 
-    def _summarizer(self, source: str, emit: EventSink) -> ForkSummarizer:
+    def _summarizer(self, source: str, emit: EventSink, *, is_awaited: bool = True) -> ForkSummarizer:
         return ForkSummarizer(
             self._side_calls,
             journal=self._journal,
@@ -270,6 +280,7 @@ class ConversationBuilder:
             renderer=self._renderer,
             emit=emit,
             source=source,
+            is_awaited=is_awaited,
         )
 
     def _after_boundary(self, boundary: Boundary) -> None:
@@ -471,7 +482,7 @@ class ConversationBuilder:
         profile = self._choice.profile(access, self._profiles.current)
         self._access = access
         self._model_facts = None
-        self._sampler.client = self._side_calls.client = access.client
+        self._caller.client = access.client
         self._profiles.replace(profile, access.info)
         self._anchor.refresh(access)
         return access.info.id

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pyagent.agent.fallbacks import Fallbacks, StandIn
 from pyagent.agent.model_access import ModelAccess, ModelDesk, profile_for
-from pyagent.agent.sampler import ProfileBook
+from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.wire.catalogue import ModelInfo, thinking_for
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.errors import PyagentError

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pyagent.agent.journal import Journal
-from pyagent.agent.sampler import ProfileBook
+from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.side_calls import SideCalls
 from pyagent.agent.summarizer import thinking_tokens
 from pyagent.agent.wire.plan import RequestPlan
+from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
 from pyagent.compaction.cleanup import is_main_thread
 from pyagent.compaction.context import PipelineContext, Sizer, is_cache_warm
@@ -188,10 +189,15 @@ class NotesKeeper:
             return
         covered_uuid = view.items[end - 1].uuid
         part = view if end == len(view) else View(view.items[:end], view.epoch, view.boundary)
-        profile, model = self._profiles.recorded(), self._profiles.model
-        plan = RequestPlan.of(profile, self._renderer.render(part, profile))
-        max_tokens = min(MAX_NOTES_TOKENS + thinking_tokens(profile), model.max_output_tokens)
-        response = await self._calls.call(plan.fork(notes_instruction(text, sizer), max_tokens=max_tokens), SOURCE)
+        instruction = notes_instruction(text, sizer)
+
+        def make(view: View, profile: RequestProfile, most_tokens: int | None) -> RequestPlan:
+            limit = self._profiles.model.max_output_tokens if most_tokens is None else most_tokens
+            max_tokens = min(MAX_NOTES_TOKENS + thinking_tokens(profile), limit)
+            plan = RequestPlan.of(profile, self._renderer.render(view, profile))
+            return plan.fork(instruction, max_tokens=max_tokens)
+
+        response = await self._calls.call(part, make, SOURCE)
         notes = parse_notes(text_of(tuple(parse_block(raw) for raw in response.content)), response.stop_reason)
         if notes is None:
             self._failed("the answer held no notes")

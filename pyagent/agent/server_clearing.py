@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyagent.agent.sampler import ProfileBook
+from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.wire.capabilities import CapabilityStore
 from pyagent.agent.wire.context_management import (
     CLEAR_TOOL_USES,

@@ -3,75 +3,93 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from pyagent.agent.caller import CallManner, ModelCaller
 from pyagent.agent.journal import Journal
-from pyagent.agent.sampler import ProfileBook
-from pyagent.agent.wire.client import ModelClient, ModelRequest
+from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.wire.cost import cost_usd
-from pyagent.agent.wire.failures import ApiFailure, BrokenStreamFailure
 from pyagent.agent.wire.plan import RequestPlan
-from pyagent.agent.wire.retry import CallEvent, CallSink, CallWaits, call_model
+from pyagent.agent.wire.profile import RequestProfile
+from pyagent.agent.wire.retry import CallEvent, CallSink
 from pyagent.agent.wire.stream import Response
 from pyagent.events import RequestStarted, WireEvent
-from pyagent.log import CallCost
+from pyagent.log import Repair
 from pyagent.messages import JsonObject, Usage
+from pyagent.view import View
+
+PlanMaker: TypeAlias = Callable[[View, RequestProfile, int | None], RequestPlan]
+"""The request of a view under a profile, and the most output tokens the server lets it ask for, if that is known."""
 
 
 class SideCalls:
-    """Makes calls that leave no entry. `client` follows a model switch."""
+    """Makes calls that leave no entry."""
 
-    def __init__(self, client: ModelClient, *, journal: Journal, profiles: ProfileBook, waits: CallWaits) -> None:
-        self.client = client
+    def __init__(self, caller: ModelCaller, *, journal: Journal, profiles: ProfileBook) -> None:
+        self._caller = caller
         self._journal = journal
         self._profiles = profiles
-        self._waits = waits
 
-    async def call(self, plan: RequestPlan, source: str, emit: CallSink = lambda event: None) -> Response:
-        """The response. `source` is the query source it is billed under.
+    async def call(
+        self,
+        view: View,
+        make: PlanMaker,
+        source: str,
+        emit: CallSink = lambda event: None,
+        *,
+        is_awaited: bool = False,
+    ) -> Response:
+        """The response to what `make` makes of a view. `source` is the query source it is billed under.
+
+        `is_awaited`: nothing else happens meanwhile, so that a repair of the conversation's own view is written, and
+        a fallback model may answer.
 
         Raises:
             ApiFailure: the call cannot succeed; what a broken stream has used is billed.
             asyncio.CancelledError: what the server had reported by then is billed.
         """
-        profile = plan.profile
+        fork = _Fork(view, make, self._journal if is_awaited else None)
+        manner = CallManner(source, sends_wire_events=True, may_fall_back=is_awaited)
         watch = _UsageWatch(emit)
         try:
-            response = await call_model(
-                self.client,
-                ModelRequest(
-                    plan.body(),
-                    profile.model,
-                    plan.betas,
-                    source,
-                    first_byte_timeout_s=self._waits.first_byte_timeout_s,
-                    idle_timeout_s=self._waits.idle_timeout_s,
-                    silence_shown_after_s=self._waits.silence_shown_after_s,
-                ),
-                emit=watch,
-                policy=self._waits.policy,
-                sleep=self._waits.sleep,
-                on_failure=lambda failure: self._bill_failure(failure, source),
-                sends_wire_events=True,
-            )
+            response = await self._caller.call(fork, manner, watch)
         except asyncio.CancelledError:
             usage = Usage.from_wire(watch.usage)
             if usage.is_reported:
-                self._bill(source, profile.model, usage)
+                self._caller.bill(source, fork.model, usage)
             raise
-        self._bill(source, response.model or profile.model, response.usage)
+        self._caller.bill(source, response.model or fork.model, response.usage)
         return response
 
     def price(self, response: Response) -> float | None:
         """Dollars; None where the price is not known."""
         return cost_usd(response.model or self._profiles.model.id, response.usage, self._profiles.model)
 
-    def _bill(self, source: str, model: str, usage: Usage) -> None:
-        self._journal.commit(CallCost(source, model, usage, cost_usd(model, usage, self._profiles.model)))
 
-    def _bill_failure(self, failure: ApiFailure, source: str) -> None:
-        if isinstance(failure, BrokenStreamFailure) and failure.usage.is_reported:
-            self._bill(source, failure.model or self._profiles.model.id, failure.usage)
+class _Fork:
+    """The `CallSubject` of a call beside the main loop's."""
+
+    def __init__(self, view: View, make: PlanMaker, journal: Journal | None) -> None:
+        """`journal` takes repairs, as long as the view is the conversation's own."""
+        self.view = view
+        self.model = ""
+        self._make = make
+        self._journal = journal
+
+    def mend(self, repair: Repair) -> None:
+        if self._journal is not None and self.view is self._journal.state.view:
+            self._journal.commit(repair)
+            self.view = self._journal.state.view
+        else:
+            self.view = self.view.with_op(repair)
+
+    def plan(self, profile: RequestProfile, max_tokens: int | None) -> RequestPlan:
+        return self._make(self.view, profile, max_tokens)
+
+    def begun(self, plan: RequestPlan) -> None:
+        self.model = plan.profile.model
 
 
 @dataclass(slots=True)

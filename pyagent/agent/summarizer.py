@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyagent.agent.journal import Journal
-from pyagent.agent.sampler import ProfileBook
+from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.side_calls import SideCalls
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
@@ -39,7 +39,7 @@ CHARS_PER_TOKEN = 3.6
 
 
 class ForkSummarizer:
-    """The `Summarizer` of a real conversation. `source` is what its calls are billed under."""
+    """The `Summarizer` of a real conversation."""
 
     def __init__(
         self,
@@ -50,34 +50,36 @@ class ForkSummarizer:
         renderer: Renderer,
         emit: EventSink,
         source: str = SOURCE,
+        is_awaited: bool = True,
     ) -> None:
+        """`source` is what its calls are billed under; `is_awaited`: the conversation does not go on meanwhile."""
         self._calls = calls
         self._journal = journal
         self._profiles = profiles
         self._renderer = renderer
         self._emit = emit
         self._source = source
+        self._is_awaited = is_awaited
 
     async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
-        plan = self._plan(request, self._profiles.recorded())
-        response = await self._calls.call(plan, self._source, self._progress())
-        return SummaryAnswer(response.content, response.stop_reason, response.usage, self._calls.price(response))
-
-    def _plan(self, request: SummaryRequest, profile: RequestProfile) -> RequestPlan:
-        max_tokens = min(request.max_output_tokens + thinking_tokens(profile), self._profiles.model.max_output_tokens)
         view, instruction = request.view, request.instruction
         if request.refused is not None:
-            view = self._with_refusal(view, request)
-            instruction = request.refused.instruction
-        if request.shares_prefix:
-            plan = RequestPlan.of(profile, self._renderer.render(view, profile))
-            return plan.fork(instruction, max_tokens=max_tokens)
-        # Nothing of this request will be asked for again, so writing it to the cache would only cost.
+            view, instruction = self._with_refusal(view, request), request.refused.instruction
         if request.strip_media:
             view = without_media(view)
-        rendered = Renderer().render(view, profile)
-        plan = RequestPlan(profile, rendered, Marks())
-        return replace(plan.fork(instruction, max_tokens=max_tokens), marks=Marks())
+
+        def make(view: View, profile: RequestProfile, most_tokens: int | None) -> RequestPlan:
+            limit = self._profiles.model.max_output_tokens if most_tokens is None else most_tokens
+            max_tokens = min(request.max_output_tokens + thinking_tokens(profile), limit)
+            if request.shares_prefix:
+                plan = RequestPlan.of(profile, self._renderer.render(view, profile))
+                return plan.fork(instruction, max_tokens=max_tokens)
+            # Nothing of this request will be asked for again, so writing it to the cache would only cost.
+            plan = RequestPlan(profile, Renderer().render(view, profile), Marks())
+            return replace(plan.fork(instruction, max_tokens=max_tokens), marks=Marks())
+
+        response = await self._calls.call(view, make, self._source, self._progress(), is_awaited=self._is_awaited)
+        return SummaryAnswer(response.content, response.stop_reason, response.usage, self._calls.price(response))
 
     def _with_refusal(self, view: View, request: SummaryRequest) -> View:
         """The view, the instruction, the call the model made instead of a summary, and its refusal."""

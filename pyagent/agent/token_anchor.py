@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from pyagent.agent.context_keeper import PipelineKeeper
 from pyagent.agent.journal import Journal
 from pyagent.agent.model_access import ModelAccess
-from pyagent.agent.sampler import ProfileBook
+from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.wire.capabilities import CapabilityStore
 from pyagent.agent.wire.failures import ApiFailure
 from pyagent.agent.wire.plan import RequestPlan

@@ -29,11 +29,16 @@ class Validator:
         self._checked: tuple[RenderedMessage, ...] = ()
         self._uses_seen: dict[str, int] = {}
 
-    def fault(self, rendered: RenderedConversation, marks: Marks | None = None) -> Fault | None:
-        """The first broken rule, or None. Costs the messages that are new since the last call."""
+    def fault(
+        self, rendered: RenderedConversation, marks: Marks | None = None, *, has_tail: bool = False
+    ) -> Fault | None:
+        """The first broken rule, or None. Costs the messages that are new since the last call.
+
+        `has_tail`: a user's text follows that is not part of the conversation.
+        """
         messages = rendered.messages
         if not messages:
-            return Fault(0, "there is no message")
+            return None if has_tail else Fault(0, "there is no message")
         if len(messages) > MAX_MESSAGES_COUNT:
             return Fault(MAX_MESSAGES_COUNT, f"there are more than {MAX_MESSAGES_COUNT:,} messages")
         start = self._resume_at(messages)
@@ -45,7 +50,7 @@ class Validator:
         # The last messages are made anew while they can still grow.
         self._checked = messages[:-2]
         last = messages[-1]
-        if last.role == "assistant" and not last.is_paused:
+        if last.role == "assistant" and not last.is_paused and not has_tail:
             return Fault(len(messages) - 1, "the conversation ends with a response")
         if any(part.kind == "tool_use" for part in last.parts):
             return Fault(len(messages) - 1, "the last response's calls are not answered")
