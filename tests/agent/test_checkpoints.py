@@ -106,6 +106,20 @@ def test_every_byte_mode_and_name_comes_back(work: Path) -> None:
     assert tree_of(work) == after
 
 
+def test_a_great_many_files_go_into_one_pack_and_come_back_the_same(work: Path) -> None:
+    odd_tree(work)
+    for number in range(checkpoints.PACKED_FROM_FILES):
+        put(work / "many" / f"f{number}", f"{number}\r\n".encode() * number)
+    before = tree_of(work)
+    shadow = shadow_of(work)
+    target = shadow.snapshot("before").commit
+    assert len(list((work.parent / "home").rglob("pack-*.pack"))) == 1
+    for path in before:
+        os.unlink(os.path.join(os.fsencode(work), path))
+    shadow.restore(shadow.snapshot("after").commit, target)
+    assert tree_of(work) == before
+
+
 def test_a_change_of_nothing_but_permissions_is_undone(work: Path) -> None:
     put(work / "a", b"a", 0o600)
     put(work / "b", b"b", 0o644)

@@ -71,7 +71,7 @@ async def test_older_history_comes_when_the_top_is_reached_and_what_is_in_sight_
         return (OlderRecords(tuple(first), has_more=False),) if is_asked else ()
 
     replayed = [RecordCommitted(record, is_replay=True) for record in last]
-    first_events = [opened(is_resumed=True, has_older=True), *replayed, ReplayFinished()]
+    first_events: list[Event] = [opened(is_resumed=True, has_older=True), *replayed, ReplayFinished()]
     async with session(tmp_path, first_events, older) as s:
         agent = s.agent
         transcript = s.app.query_one(Transcript)
