@@ -48,7 +48,7 @@ def saved_state(state: ConversationState, offset_of: OffsetOf) -> StateSaved | N
             "totals": _totals_to_json(state.totals),
             "source_totals": _totals_to_json(state.source_totals),
             "tracking": state.tracking,
-            "notes": [state.notes.text, state.notes.covered_uuid, state.notes.updates],
+            "notes": asdict(state.notes),
             "notes_written": state.notes_written,
         }
     except _NoPlaceError:
@@ -137,7 +137,7 @@ def restored_state(saved: StateSaved, record_at: RecordAt) -> ConversationState:
             entries=entries,
             view=View(items, body["epoch"], boundary),
             boundaries=[record for record in branch_records if isinstance(record.payload, Boundary)],
-            notes=KnownNotes(*body["notes"]),
+            notes=KnownNotes(**body["notes"]),
         )
         for record in branch_records:
             match record.payload:
