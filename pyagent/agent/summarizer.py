@@ -7,9 +7,10 @@ from dataclasses import replace
 from pyagent.agent.journal import Journal
 from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.side_calls import SideCalls
+from pyagent.agent.wire.body import Marks
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
-from pyagent.agent.wire.render import Marks, Renderer
+from pyagent.agent.wire.render import Renderer
 from pyagent.agent.wire.retry import CallEvent
 from pyagent.compaction.ports import SummaryAnswer, SummaryRequest
 from pyagent.events import CompactionProgress, EventSink, RetryScheduled, StreamSilent, TextDelta

@@ -11,10 +11,11 @@ from pyagent.agent.context_keeper import PipelineKeeper
 from pyagent.agent.journal import Journal
 from pyagent.agent.model_access import ModelAccess
 from pyagent.agent.profile_book import ProfileBook
+from pyagent.agent.wire.body import count_body
 from pyagent.agent.wire.capabilities import CapabilityStore
 from pyagent.agent.wire.failures import ApiFailure
 from pyagent.agent.wire.plan import RequestPlan
-from pyagent.agent.wire.render import Renderer, count_body
+from pyagent.agent.wire.render import Renderer
 from pyagent.agent.wire.repair import find_repair
 from pyagent.events import EventSink, Notice
 

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pyagent.agent.wire.body import sent_thinking
 from pyagent.agent.wire.catalogue import ModelInfo
 from pyagent.agent.wire.cost import WRITE_1H_FACTOR, WRITE_5M_FACTOR, price_of
 from pyagent.agent.wire.encode import digest, to_bytes
 from pyagent.agent.wire.profile import RequestProfile
-from pyagent.agent.wire.render import RenderedConversation, sent_thinking
+from pyagent.agent.wire.render import RenderedConversation
 from pyagent.messages import Usage
 
 LOST_SHARE = 0.05

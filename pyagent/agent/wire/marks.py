@@ -7,8 +7,9 @@ and the entry written before it is still found. One more stands behind system an
 
 from __future__ import annotations
 
+from pyagent.agent.wire.body import Marks
 from pyagent.agent.wire.profile import RequestProfile
-from pyagent.agent.wire.render import Marks, RenderedConversation, RenderedMessage
+from pyagent.agent.wire.render import RenderedConversation, RenderedMessage
 
 MAX_MARKS_COUNT = 4
 """The API refuses a request with more."""

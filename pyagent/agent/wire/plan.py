@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from pyagent.agent.wire.body import Marks, request_body
 from pyagent.agent.wire.marks import place_marks
 from pyagent.agent.wire.profile import COMPACTION_BETA, DIAGNOSTICS_BETA, RequestProfile
-from pyagent.agent.wire.render import Marks, RenderedConversation, request_body
+from pyagent.agent.wire.render import RenderedConversation
 from pyagent.messages import JsonObject
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from operator import is_
 
+from pyagent.agent.wire.body import Marks
 from pyagent.agent.wire.marks import MAX_MARKS_COUNT
-from pyagent.agent.wire.render import Marks, RenderedConversation, RenderedMessage
+from pyagent.agent.wire.render import RenderedConversation, RenderedMessage
 
 MAX_MESSAGES_COUNT = 100_000
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pyagent.agent.wire.body import count_body
 from pyagent.agent.wire.client import AnthropicClient, Credentials, ModelRequest, credentials_from
 from pyagent.agent.wire.failures import (
     ApiFailure,
@@ -24,7 +25,6 @@ from pyagent.agent.wire.failures import (
 from pyagent.agent.wire.overflow import MAX_BODY_BYTES
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
-from pyagent.agent.wire.render import count_body
 from pyagent.agent.wire.retry import CallEvent, LongWaitFailure, RetryPolicy, call_model
 from pyagent.agent.wire.stream import Response
 from pyagent.errors import CredentialsError, ModelUnavailableError, PromptTooLongError

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pyagent.agent.wire.body import request_body
 from pyagent.agent.wire.marks import MAX_MARKS_COUNT, place_marks
 from pyagent.agent.wire.normalise import CONTINUE_TEXT, OPENING_TEXT
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import BINDING_BETA, RequestProfile
-from pyagent.agent.wire.render import Renderer, request_body
+from pyagent.agent.wire.render import Renderer
 from pyagent.log import ClearResults, Repair, Revoke, Snip, UserEntry
 from pyagent.messages import JsonObject, TextBlock
 from tests.agent.wire.builders import OPUS, Conversation, prompt, results, text_raw, thinking_raw, use_raw
