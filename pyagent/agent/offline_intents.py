@@ -115,7 +115,8 @@ def _whole_intent(prompt: str) -> Intent:
         intent = reader(text)
         if intent is not None:
             return intent
-    return Unknown()
+    # Only now: "hello" before something to do is a courtesy, alone it is a greeting.
+    return _help(prompt.strip()) or Unknown()
 
 
 def _match(pattern: str, text: str) -> re.Match[str] | None:

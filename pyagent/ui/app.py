@@ -190,7 +190,9 @@ class PyagentApp(App[int]):
     def _replay_typed_ahead(self) -> None:
         waiting, self._typed_ahead = self._typed_ahead or [], None
         for event in waiting:
-            self.post_message(event)
+            # Before the terminal was switched to single keys it made a newline of Enter.
+            is_enter = isinstance(event, events.Key) and event.key == "ctrl+j"
+            self.post_message(events.Key("enter", "\r") if is_enter else event)
 
     # ── what is shown besides the transcript ──
 

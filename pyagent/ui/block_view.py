@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from pyagent.ui.blocks import Block, BlockKind, BlockState
 from pyagent.ui.diff import cap, diff_counts
 from pyagent.ui.diff_view import diff_view
-from pyagent.ui.lines import BLANK_LINE, Line, Span, inert, truncate, wrap_spans, wrap_text
+from pyagent.ui.lines import BLANK_LINE, Line, Span, inert, inert_row, truncate, wrap_spans, wrap_text
 from pyagent.ui.markdown import markdown_lines
 
 MAX_DETAIL_ROWS = 20
@@ -63,7 +63,7 @@ def block_lines(block: Block, width_cells: int) -> list[Line]:
             return _banner(block, width_cells)
         case BlockKind.IMAGE:
             label = f" {block.title or 'image'} {block.text}".rstrip()
-            return [Line((Span("▌", "user.bar"), Span(truncate(inert(label), width_cells - 1), "muted")), 2)]
+            return [Line((Span("▌", "user.bar"), Span(truncate(inert_row(label), width_cells - 1), "muted")), 2)]
         case _:
             assert_never(block.kind)
 
@@ -160,7 +160,7 @@ def _thinking(block: Block, width_cells: int) -> list[Line]:
 
 def _tool(block: Block, width_cells: int) -> list[Line]:
     sign, role = _SIGN[block.state]
-    spans = [Span(inert(block.title), "tool.name")]
+    spans = [Span(inert_row(block.title), "tool.name")]
     if block.text:
         spans.append(Span("  " + _one_line(block.text), "text"))
     facts = list(block.facts)
@@ -207,7 +207,7 @@ def _indented_diff(block: Block, width_cells: int) -> list[Line]:
 
 def _diff(block: Block, width_cells: int) -> list[Line]:
     added, removed = diff_counts(block.diff)
-    spans = [Span(inert(block.title or block.text), "tool.name")]
+    spans = [Span(inert_row(block.title or block.text), "tool.name")]
     facts = f" · +{added} -{removed}" + _fold_mark(block)
     head = _headline("±", "accent", spans, facts, width_cells)
     return [head] if block.is_collapsed else [head, *_indented_diff(block, width_cells)]
@@ -250,7 +250,7 @@ def _boundary(block: Block, width_cells: int) -> list[Line]:
 def _banner(block: Block, width_cells: int) -> list[Line]:
     lines: list[Line] = []
     if block.title:
-        lines.append(Line((Span("  "), Span(truncate(inert(block.title), width_cells - 3), "accent bold")), 2))
+        lines.append(Line((Span("  "), Span(truncate(inert_row(block.title), width_cells - 3), "accent bold")), 2))
     for text in inert(block.text).split("\n") if block.text else ():
         lines += [with_margin(row) for row in wrap_spans((Span(text, "muted"),), width_cells - 3)]
     return lines

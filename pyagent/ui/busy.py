@@ -7,7 +7,7 @@ from textual.widget import Widget
 
 from pyagent.ui.block_view import seconds
 from pyagent.ui.gauge import short_tokens
-from pyagent.ui.lines import Line, Span, inert, truncate
+from pyagent.ui.lines import Line, Span, inert, inert_row, truncate
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
 
@@ -25,7 +25,7 @@ def busy_line(activity: str, elapsed_s: float, streamed_tokens: int, width_cells
     end = " · esc to interrupt"
     room_cells = width_cells - 5 - len(end)
     facts = facts if len(facts) + 8 <= room_cells else ""
-    words = truncate(inert(activity), max(4, room_cells - len(facts)))
+    words = truncate(inert_row(activity), max(4, room_cells - len(facts)))
     return Line((Span("  "), Span(f"{frame} ", "accent"), Span(words, "text"), Span(facts + end, "muted")))
 
 
@@ -62,7 +62,7 @@ class BusyLine(Widget):
     def _line(self) -> Line:
         width_cells = max(20, self.size.width)
         if self._hint:
-            return Line((Span("  "), Span(truncate(inert(self._hint), width_cells - 3), "warning")))
+            return Line((Span("  "), Span(truncate(inert_row(self._hint), width_cells - 3), "warning")))
         if self._activity:
             return busy_line(self._activity, self._elapsed_s, self._streamed_tokens, width_cells)
         return Line()

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pyagent.ui.fuzzy import FuzzyMatch, rank
-from pyagent.ui.lines import Line, Span, inert, truncate
+from pyagent.ui.lines import Line, Span, inert, inert_row, truncate
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
 
@@ -158,7 +158,7 @@ def candidate_line(
 ) -> Line:
     """One row of a menu: a mark if chosen, the label with its matched letters strong, the remark."""
     room_cells = max(8, width_cells - 4)
-    label = truncate(inert(candidate.label), room_cells)
+    label = truncate(inert_row(candidate.label), room_cells)
     spans = [Span("❯ " if is_chosen else "  ", "accent")]
     spans += marked_label(label, match.positions, "accent bold" if is_chosen else "text")
     if candidate.detail and room_cells - label_cells > 12:

@@ -34,6 +34,14 @@ def inert(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text).translate(_INERT)
 
 
+_ROW = {0x09: " ", 0x0A: "␊"}
+
+
+def inert_row(text: str) -> str:
+    """`inert` for what must stay on one row: a newline in a file's name or a command becomes its picture."""
+    return inert(text).translate(_ROW)
+
+
 class Span(NamedTuple):
     """A piece of a line: literal text, space-separated style roles (later ones win) and an optional link target."""
 

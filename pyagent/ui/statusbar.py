@@ -9,7 +9,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pyagent.ui.gauge import GaugeLevel, GaugeModel, StatusModel, gauge_cells
-from pyagent.ui.lines import Line, Span, inert, truncate
+from pyagent.ui.lines import Line, Span, inert_row, truncate
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
 
@@ -94,11 +94,11 @@ def _needed_cells(left: list[_Part], right: list[_Part]) -> int:
 def _left_parts(status: StatusModel) -> list[_Part]:
     parts: list[_Part] = []
     if status.activity:
-        parts.append(_Part((Span(inert(status.activity), "bar.accent"),), 2))
+        parts.append(_Part((Span(inert_row(status.activity), "bar.accent"),), 2))
     if status.model:
-        parts.append(_Part((Span(inert(status.model), "bar.strong"),), 3))
+        parts.append(_Part((Span(inert_row(status.model), "bar.strong"),), 3))
     if status.mode:
-        parts.append(_Part((Span(inert(status.mode), "bar.accent"),), 1))
+        parts.append(_Part((Span(inert_row(status.mode), "bar.accent"),), 1))
     if status.queued_count:
         parts.append(_Part((Span(f"{status.queued_count} queued", "bar"),), 4))
     place = _place(status.cwd, status.branch)
@@ -108,10 +108,10 @@ def _left_parts(status: StatusModel) -> list[_Part]:
 
 
 def _place(cwd: str, branch: str) -> str:
-    shown = inert(cwd)
+    shown = inert_row(cwd)
     if cell_len(shown) > _LONGEST_PLACE_CELLS:
         shown = "…" + shown[-_LONGEST_PLACE_CELLS + 1 :]
-    return f"{shown} ({truncate(inert(branch), 24)})" if branch else shown
+    return f"{shown} ({truncate(inert_row(branch), 24)})" if branch else shown
 
 
 def _right_parts(status: StatusModel, bar_cells: int) -> list[_Part]:

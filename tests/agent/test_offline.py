@@ -547,6 +547,8 @@ async def test_a_body_that_is_no_request_gets_an_answer_too(body: bytes) -> None
         ("summarise the conversation", Summarise()),
         ("what did we do so far?", Summarise()),
         ("hello", Help("greeting")),
+        ("hello there", Help("greeting")),
+        ("hello run tests", RunTests()),
         ("what can you do?", Help("help")),
         ("write me a poem about cats", Unknown()),
         ("add tests", Unknown()),

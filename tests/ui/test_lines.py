@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from pyagent.ui.lines import Line, Span, inert, join_copied, pad, truncate, wrap_spans, wrap_text
+from pyagent.ui.lines import Line, Span, inert, inert_row, join_copied, pad, truncate, wrap_spans, wrap_text
 
 WORDS = st.text(alphabet=st.sampled_from("ab c  -中文한👩‍👩‍👧é☺️⛅"), max_size=60)
 
@@ -64,3 +64,7 @@ def test_truncate_counts_cells_and_marks_the_cut() -> None:
     assert truncate("中文中文", 5) == "中文…"
     assert truncate("abc", 3) == "abc"
     assert cell_len(pad("中", 5, "right")) == 5
+
+
+def test_a_row_stays_one_row_whatever_is_in_it() -> None:
+    assert inert_row("a\nb\tc\x1b[2J\r\u2028d") == "a␊b c␛[2J␊d"

@@ -21,7 +21,7 @@ from textual.widgets import Input
 from pyagent.ui.blocks import DiffLine
 from pyagent.ui.dialogs.rows import Rows, set_title
 from pyagent.ui.diff_view import diff_view
-from pyagent.ui.lines import BLANK_LINE, Line, Span, inert, truncate, wrap_spans, wrap_text
+from pyagent.ui.lines import BLANK_LINE, Line, Span, inert_row, truncate, wrap_spans, wrap_text
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
 
@@ -87,7 +87,7 @@ def request_lines(request: ApprovalRequest, width_cells: int) -> list[Line]:
     """What the request is about, as lines; warnings first, since a long diff scrolls."""
     head = [line for warning in request.warnings for line in wrap_text(f"! {warning}", width_cells, "warning bold")]
     if request.path:
-        head += wrap_spans((Span("file  ", "muted"), Span(inert(request.path), "bold")), width_cells)
+        head += wrap_spans((Span("file  ", "muted"), Span(inert_row(request.path), "bold")), width_cells)
     if request.reason:
         head += wrap_text(request.reason, width_cells, "muted")
     sections = [head] if head else []
@@ -120,7 +120,7 @@ class OptionRows(Widget, can_focus=True):
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__()
-        self._labels = tuple(inert(label) for label in labels)
+        self._labels = tuple(inert_row(label) for label in labels)
         self.chosen = 0
 
     def move(self, step: int) -> None:
