@@ -116,8 +116,8 @@ async def _one(
     summaries = worker.counts["summary"]
     await _work(agent, work, prompts, number, cwd)
     # What counts is what the files hold when the compaction comes, not what was read of them.
-    for name in FILES:
-        (cwd / name).write_text(f"# {name}\nversion = {number + 1}  # written behind the agent's back\n")
+    for file in FILES:
+        (cwd / file).write_text(f"# {file}\nversion = {number + 1}  # written behind the agent's back\n")
     match kind:
         case "manual":
             await agent.command("compact", "", CompactionFinished)
@@ -145,14 +145,14 @@ async def _one(
     text = _texts(after)
     found: dict[str, tuple[int, int]] = {}
     missing: list[str] = []
-    for part, pieces in expected.items():
-        if part == "files now":
+    for name, pieces in expected.items():
+        if name == "files now":
             held = min(text.count(pieces[0]), len(pieces))
-            found[part] = held, len(pieces)
-            missing += [part] if held < len(pieces) else []
+            found[name] = held, len(pieces)
+            missing += [name] if held < len(pieces) else []
         else:
             absent = [piece for piece in pieces if piece not in text]
-            found[part] = len(pieces) - len(absent), len(pieces)
+            found[name] = len(pieces) - len(absent), len(pieces)
             missing += absent
     asked = [request for request in server.message_requests if kind_of_request(request) == "summary"][summaries:]
     reads = sum(request.usage.get("cache_read_input_tokens", 0) for request in asked)
