@@ -447,7 +447,7 @@ Event: TypeAlias = (
 class EventSink(Protocol):
     """Where a conversation puts its events. Must return at once: a stalled reader never stops the agent."""
 
-    def __call__(self, event: Event) -> None: ...
+    def __call__(self, event: Event, /) -> None: ...
 
 
 # ── what front ends may say to a conversation ────────────────────────────────────────────────────────────────────

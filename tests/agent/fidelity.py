@@ -124,8 +124,8 @@ async def _one(
         case "refused":
             work.steps.append(prompt_too_long(WINDOW_TOKENS + 500, WINDOW_TOKENS))
         case _:
-            for part in range(14):
-                command = f"yes '{FILLER}' | head -n 330 # {number}.{part}"
+            for piece in range(14):
+                command = f"yes '{FILLER}' | head -n 330 # {number}.{piece}"
                 work.steps.append(reply(Thinking("More."), tool_use("Bash", {"command": command})))
     prompts.append(f"Prompt {number}b: and now go on with step {number}, within the line limit of {700 + number}.")
     last_words = work.said[-1]

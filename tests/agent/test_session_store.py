@@ -99,7 +99,8 @@ def test_a_line_torn_by_a_crash_costs_that_line_and_no_other(tmp_path: Path, cut
 
 def test_bad_lines_in_the_middle_are_reported_and_the_rest_is_there(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    lines = [record_to_line(record(seq, payload)) for seq, payload in enumerate([started(), prompt("a"), prompt("b")])]
+    payloads: list[Payload] = [started(), prompt("a"), prompt("b")]
+    lines = [record_to_line(record(seq, payload)) for seq, payload in enumerate(payloads)]
     path.write_bytes(lines[0] + b"\xff\xfe not json\n" + b"[1,2]\n" + b'{"seq":9}\n' + lines[1] + b"\n\n" + lines[2])
     loaded = read_session(path)
     assert len(loaded.records) == 3

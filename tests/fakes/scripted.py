@@ -53,6 +53,8 @@ def message(*blocks: JsonObject, stop_reason: str | None = None, usage: JsonObje
 
 
 def _block_events(index: int, block: JsonObject) -> list[JsonObject]:
+    start: JsonObject
+    deltas: list[JsonObject]
     match block["type"]:
         case "text":
             start, deltas = {"type": "text", "text": ""}, [{"type": "text_delta", "text": block["text"]}]
