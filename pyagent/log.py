@@ -47,6 +47,9 @@ class UserEntry:
     """What an attachment is, for the screen and for budgets: `memory:<path>`, `file:<path>`, `tasks`, `plan` …"""
     display: str = ""
     """The prompt as typed, where the model gets more (an expanded paste); empty if the same."""
+    signed: JsonObject = field(default_factory=dict)
+    """Of a summary the server signed: its `block`, sent in place of the text to whom it means something, and the
+    `prefix_digest` of the messages it stands for."""
 
     @property
     def text(self) -> str:

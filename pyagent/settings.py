@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+CompactionStrategy: TypeAlias = Literal["client", "server"]
+COMPACTION_STRATEGIES: tuple[str, ...] = get_args(CompactionStrategy)
 CompactionPolicy: TypeAlias = Literal["window", "economy"]
 COMPACTION_POLICIES: tuple[str, ...] = get_args(CompactionPolicy)
 ApiClearing: TypeAlias = Literal["results", "uses"]
@@ -62,6 +64,9 @@ class CompactionSettings:
     """What API-native clearing takes: old results of the tools that can be run again, or all uses but edits."""
     policy: CompactionPolicy = "window"
     """`window` compacts when the window is nearly full; `economy` where the bill is least, if that is earlier."""
+    strategy: CompactionStrategy = "client"
+    """Who writes the summary: the model on pyagent's own instruction, or the server with a block it signs, behind which
+    kept thinking stays valid. Where the server has no such thing, or fails, it is always the former."""
     gates: Gates = field(default_factory=Gates)
 
 

@@ -129,7 +129,7 @@ class ModelCaller:
             _log.warning("repaired the view: %s", repair.reason)
             subject.mend(repair)
         plan = subject.plan(self._profiles.recorded(), max_tokens)
-        fault = self._validator.fault(plan.rendered, plan.marks, has_tail=bool(plan.tail))
+        fault = self._validator.fault(plan.rendered, plan.marks, has_tail=bool(plan.tail) or plan.is_compacting)
         if fault is not None:
             _log.error("a request is sent although it looks invalid: %s", fault)
         return plan

@@ -17,6 +17,7 @@ from pyagent.launch import LaunchOptions
 from pyagent.settings import (
     API_CLEARINGS,
     COMPACTION_POLICIES,
+    COMPACTION_STRATEGIES,
     MIN_WINDOW_TOKENS,
     PERMISSION_MODES,
     Gates,
@@ -240,6 +241,7 @@ _SCALARS: Mapping[str, tuple[str, Check]] = {
     "compaction.apiTargetTokens": ("compaction.api_target_tokens", _whole(1)),
     "compaction.apiClearing": ("compaction.api_clearing", _one_of(API_CLEARINGS)),
     "compaction.policy": ("compaction.policy", _one_of(COMPACTION_POLICIES)),
+    "compaction.strategy": ("compaction.strategy", _one_of(COMPACTION_STRATEGIES)),
 }
 """JSON key → (setting, check). The narrowest file wins."""
 

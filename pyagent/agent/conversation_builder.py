@@ -40,6 +40,7 @@ from pyagent.agent.server_clearing import ServerClearing
 from pyagent.agent.session_commands import SessionCommands
 from pyagent.agent.session_place import SessionPlace
 from pyagent.agent.side_calls import SideCalls
+from pyagent.agent.signing_server import SummarySigner
 from pyagent.agent.summarizer import SOURCE as SUMMARY_SOURCE
 from pyagent.agent.summarizer import ForkSummarizer
 from pyagent.agent.token_anchor import TokenAnchor
@@ -255,6 +256,14 @@ class ConversationBuilder:
             new_uuid=new_uuid,
             clock=self._shared.clock,
             emit=self._emit,
+            server=SummarySigner(
+                self._side_calls,
+                profiles=self._profiles,
+                renderer=self._renderer,
+                store=self._shared.desk.store,
+                endpoint=lambda: self._access.endpoint,
+                emit=self._emit,
+            ),
         )
         return PipelineKeeper(
             pipeline,

@@ -64,8 +64,13 @@ def prepare(
     state: RestorableState,
     instructions: str = "",
     fallback_reason: str = "",
+    signed: JsonObject | None = None,
 ) -> Prepared:
-    """The records of a compaction and the view they make. `started_s` is how long it has taken so far, seconds."""
+    """The records of a compaction and the view they make. `started_s` is how long it has taken so far, seconds.
+
+    A summary that is `signed` stands alone, with the kept messages right behind it; what else is to be said of what
+    came before follows these.
+    """
     new_uuid, tx = ctx.ports.new_uuid, ctx.ports.new_uuid()
     replaced = {
         uuid: NewRecord(new_uuid(), UserEntry((TextBlock(text),), display=text), tx)
@@ -88,17 +93,22 @@ def prepare(
 
     summary_uuid = new_uuid()
     kept_text = view_text(_only(plan.view, set(assembly.kept)))
-    blocks = _summary_blocks(ctx, plan, assembly, has_kept=bool(assembly.kept))
+    place = "stand before this" if signed is not None else "follow"
+    blocks = _summary_blocks(ctx, plan, assembly, kept_place=place if assembly.kept else "")
     check = _check(plan, assembly, blocks, kept_text, attachments)
     if note := sizer.head(ledger(check.missing), MAX_LEDGER_TOKENS):
         blocks = (*blocks[:-1], TextBlock(note), blocks[-1])
     summary = NewRecord(summary_uuid, UserEntry(blocks, origin="summary"), tx)
+    remarks: tuple[NewRecord, ...] = ()
+    if signed is not None:
+        summary = NewRecord(summary_uuid, UserEntry(blocks[:1], origin="summary", signed=signed), tx)
+        remarks = (NewRecord(new_uuid(), UserEntry(blocks[1:], origin="summary"), tx),)
 
     kept = tuple(replaced[uuid].uuid if uuid in replaced else uuid for uuid in assembly.kept)
-    entries = (summary, *(replaced[uuid] for uuid in assembly.kept if uuid in replaced), *attachments)
+    entries = (summary, *(replaced[uuid] for uuid in assembly.kept if uuid in replaced), *remarks, *attachments)
     covered = plan.view.items[plan.head_end : plan.covered_end]
     boundary = Boundary(
-        layout=(*assembly.head, summary_uuid, *kept, *(record.uuid for record in attachments)),
+        layout=(*assembly.head, summary_uuid, *kept, *(record.uuid for record in (*remarks, *attachments))),
         trigger=plan.trigger,
         layer=plan.layer,
         pre_tokens=plan.before_tokens,
@@ -163,7 +173,7 @@ def gain_problem(ctx: PipelineContext, plan: CompactionPlan, prepared: Prepared,
 
 
 def _summary_blocks(
-    ctx: PipelineContext, plan: CompactionPlan, assembly: Assembly, *, has_kept: bool
+    ctx: PipelineContext, plan: CompactionPlan, assembly: Assembly, *, kept_place: str
 ) -> tuple[TextBlock, ...]:
     blocks = [TextBlock(f"{_INTRODUCTION}\n\n{assembly.summary}")]
     if assembly.prompts:
@@ -182,8 +192,8 @@ def _summary_blocks(
             "Exact code, messages and output that the summary leaves out can be searched with Recall; the whole "
             f"conversation is also in {ctx.transcript_path}."
         )
-    if has_kept:
-        closing.append("The newest messages follow word for word.")
+    if kept_place:
+        closing.append(f"The newest messages {kept_place} word for word.")
     if plan.trigger == "auto":
         closing.append(_CONTINUE)
     blocks.append(TextBlock("\n".join(closing) or "The conversation goes on from here."))

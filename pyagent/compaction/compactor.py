@@ -15,14 +15,17 @@ from pyagent.compaction.context import PipelineContext, Sizer, is_cache_warm
 from pyagent.compaction.extractive import extractive_summary
 from pyagent.compaction.full import Bill, NoSummary, summarise
 from pyagent.compaction.outcome import Declined, LayerOutcome, NewRecord, Trigger
-from pyagent.compaction.plan import CompactionPlan, plan_compaction
+from pyagent.compaction.plan import CompactionPlan, plan_compaction, server_cut
 from pyagent.compaction.ports import PreCompactAnswer, RestorableState, SessionNotes
 from pyagent.compaction.restore import Material, gather
 from pyagent.compaction.session_memory import notes_as_summary, plan_from_notes
 from pyagent.compaction.thresholds import Thresholds
 from pyagent.compaction.tracking import AutoCompactTracking
+from pyagent.errors import PyagentError
 from pyagent.events import CompactionEnded, CompactionStarted
 from pyagent.log import CompactionFailed
+from pyagent.messages import JsonObject
+from pyagent.view import View
 
 SCOPE_CHARS = 200
 """Of the message from which on is summarised: enough for the model to find it."""
@@ -279,6 +282,10 @@ class CompactionRun:
         hook: PreCompactAnswer = await self.ctx.ports.hooks.pre_compact(self.trigger, "\n".join(instructions))
         if hook.block_reason:
             return NotMade(f"a PreCompact hook forbids it: {hook.block_reason}", is_blocked=True)
+        by_server = await self.by_server("\n".join((*instructions, hook.instructions)).strip())
+        if by_server is not None:
+            return by_server
+        asked = self.bill
         gates = self.ctx.settings.gates
         made = await summarise(
             plan,
@@ -288,12 +295,35 @@ class CompactionRun:
             shares_prefix=gates.compact_cache_prefix and is_cache_warm(self.ctx.view, self.ctx.now),
             may_retry_streams=gates.compact_streaming_retry,
         )
-        self.bill = made.bill
+        self.bill = made.bill.joined(asked)
         if isinstance(made, NoSummary):
             return NotMade(made.reason, may_pass=made.may_pass)
         prepared = await self.prepared(made.plan, made.text, instructions="\n".join(instructions).strip())
         problem = gain_problem(self.ctx, plan, prepared, self.sizer)
         return NotMade(problem, is_no_gain=True) if problem else prepared
+
+    async def by_server(self, instructions: str) -> Prepared | None:
+        """Layer 3 by the server's own summary, where that is asked for; None if it can't be had, or does not help."""
+        plan, server = self.plan(layer="server"), self.ctx.ports.server
+        if self.ctx.settings.strategy != "server" or server is None or isinstance(plan, str) or self.layer != "full":
+            # Where a request was too long already, the same messages would be once more.
+            return None
+        cut = server_cut(plan)
+        if cut is None or not server.is_available():
+            return None
+        part = View(plan.view.items[: cut.keep_from], plan.view.epoch, plan.view.boundary)
+        try:
+            made = await server.summarize(part, instructions)
+        except PyagentError:
+            # Whatever it was, the summary on pyagent's own instruction is next, and says what is wrong if it fails too.
+            self.bill = self.bill.plus_failed_call()
+            return None
+        if made is None:
+            self.bill = self.bill.plus_failed_call()
+            return None
+        self.bill = self.bill.plus(made)
+        prepared = await self.prepared(cut, made.text, instructions=instructions, signed=made.signed)
+        return None if gain_problem(self.ctx, cut, prepared, self.sizer) else prepared
 
     async def extract(
         self,
@@ -335,6 +365,7 @@ class CompactionRun:
         instructions: str = "",
         material: Material | None = None,
         fallback_reason: str = "",
+        signed: JsonObject | None = None,
     ) -> Prepared:
         material = material or await self.material(plan)
         assembly = assemble(plan, summary, material, prompt_texts(plan.view, plan.keep_from), self.sizer)
@@ -348,6 +379,7 @@ class CompactionRun:
             state=material.state,
             instructions=instructions,
             fallback_reason=fallback_reason,
+            signed=signed,
         )
 
     async def material(self, plan: CompactionPlan) -> Material:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from pyagent.compaction.context import Sizer
 from pyagent.compaction.plan import CompactionPlan
-from pyagent.compaction.ports import RefusedAnswer, Summarizer, SummaryAnswer, SummaryRequest
+from pyagent.compaction.ports import RefusedAnswer, SignedSummary, Summarizer, SummaryAnswer, SummaryRequest
 from pyagent.compaction.prompt import Fault, Unusable, parse_summary, prompt_text, summary_instruction
 from pyagent.compaction.rounds import Round, api_rounds
 from pyagent.errors import (
@@ -47,16 +47,20 @@ class Bill:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
 
-    def plus(self, answer: SummaryAnswer) -> Bill:
+    def plus(self, answer: SummaryAnswer | SignedSummary) -> Bill:
+        return self.joined(Bill(1, answer.usage, answer.cost_usd))
+
+    def joined(self, other: Bill) -> Bill:
+        mine, theirs = self.usage, other.usage
         usage = Usage(
-            input_tokens=self.usage.input_tokens + answer.usage.input_tokens,
-            output_tokens=self.usage.output_tokens + answer.usage.output_tokens,
-            cache_creation_input_tokens=self.usage.cache_creation_input_tokens
-            + answer.usage.cache_creation_input_tokens,
-            cache_read_input_tokens=self.usage.cache_read_input_tokens + answer.usage.cache_read_input_tokens,
+            input_tokens=mine.input_tokens + theirs.input_tokens,
+            output_tokens=mine.output_tokens + theirs.output_tokens,
+            cache_creation_input_tokens=mine.cache_creation_input_tokens + theirs.cache_creation_input_tokens,
+            cache_read_input_tokens=mine.cache_read_input_tokens + theirs.cache_read_input_tokens,
         )
-        known = self.cost_usd is not None and answer.cost_usd is not None
-        return Bill(self.calls + 1, usage, (self.cost_usd or 0.0) + (answer.cost_usd or 0.0) if known else None)
+        known = self.cost_usd is not None and other.cost_usd is not None
+        cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
+        return Bill(self.calls + other.calls, usage, cost_usd)
 
     def plus_failed_call(self) -> Bill:
         return replace(self, calls=self.calls + 1)

@@ -128,6 +128,23 @@ def plan_compaction(
     )
 
 
+def server_cut(plan: CompactionPlan) -> CompactionPlan | None:
+    """The plan for a summary the server signs, or None if there can't be one.
+
+    It stands first and for everything before the kept messages, which follow it unchanged; the first of them must be of
+    another role than the last it stands for.
+    """
+    cut, view = plan.tail_from, plan.view
+    if plan.head_end or cut < 1:
+        return None
+    kept = next((item for item in view.items[cut:] if not is_made_by_compaction(view, item)), None)
+    if kept is not None and kept.is_user == view.items[cut - 1].is_user:
+        return None
+    # A prompt that is summarised is not moved: it stands among the user's words behind the kept messages.
+    prompt = plan.last_prompt if plan.last_prompt is not None and plan.last_prompt >= cut else None
+    return replace(plan, covered_end=cut, keep_from=cut, last_prompt=prompt)
+
+
 def first_since_boundary(view: View) -> int:
     """Position of the first item that came after the boundary: kept tails never reach back across it."""
     if view.boundary is None:

@@ -60,6 +60,35 @@ class Summarizer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class SignedSummary:
+    """A summary made and signed by the server, for the messages of exactly one view."""
+
+    text: str
+    signed: JsonObject
+    """As an entry keeps it."""
+    usage: Usage
+    cost_usd: float | None
+
+
+class SigningServer(Protocol):
+    """A server that summarises by itself."""
+
+    def is_available(self) -> bool:
+        """Whether the server and the model now in use can do it at all."""
+        ...
+
+    async def summarize(self, view: View, instructions: str) -> SignedSummary | None:
+        """The summary of a view that ends with a complete round; None if the server made none.
+
+        `instructions` are the person's, usually empty. Cost is written to the log.
+
+        Raises:
+            PyagentError: the call failed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class FileText:
     """A file as it is on the disk now."""
 
@@ -156,3 +185,4 @@ class Ports:
     clock: Callable[[], datetime]
     """Now, in UTC: for durations. Decisions use the context's `now`."""
     emit: EventSink
+    server: SigningServer | None = None

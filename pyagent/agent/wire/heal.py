@@ -65,6 +65,7 @@ _PAIRING_FAULT = re.compile(
     r"tool use with id .* was found without",
     re.I,
 )
+_SUMMARY_FAULT = re.compile(r"compaction_block|compaction_tool_changes|`?compaction`? blocks?", re.I)
 _MAX_TOKENS_CAP = re.compile(r"max_tokens:\s*(\d+)\s*>\s*(\d+)", re.I)
 _OTHER_CAP = re.compile(
     r"max_tokens[^.]{0,60}(?:at most|less than or equal to|must be <=?|maximum(?: of| is)?|range of \[1,)\s*(\d+)", re.I
@@ -133,6 +134,9 @@ def _cure(
         return None
     if isinstance(failure, MediaFailure):
         return _without_media(failure, view, rendered)
+    if rendered.starts_with_summary and _SUMMARY_FAULT.search(f"{failure.facts.error_code} {text}"):
+        uuid = rendered.messages[0].parts[0].uuid
+        return WriteRepair(Repair("the server refused its own summary", dropped_thinking=(uuid,)), "summary")
     if _BOUND_ELSEWHERE.search(text) or _THINKING_FAULT.search(text):
         return _repair(thinking_repair(view, "the server refused the thinking sent back"), "thinking")
     if _PAIRING_FAULT.search(text):

@@ -37,11 +37,16 @@ class RequestPlan:
     @property
     def betas(self) -> tuple[str, ...]:
         """The values of `anthropic-beta` for this request: the profile's, and what its fields and blocks need."""
-        needs_compaction = self.rendered.starts_with_summary or "compaction" in self.extra_fields
+        needs_compaction = self.rendered.starts_with_summary or self.is_compacting
         needed = [COMPACTION_BETA] if needs_compaction else []
         if "diagnostics" in self.extra_fields:
             needed.append(DIAGNOSTICS_BETA)
         return tuple(dict.fromkeys((*self.profile.all_betas, *needed)))
+
+    @property
+    def is_compacting(self) -> bool:
+        """Whether it asks for the server's summary, and for no answer."""
+        return "compaction" in self.extra_fields
 
     def body(self, *, stream: bool = True) -> bytes:
         return request_body(
@@ -60,10 +65,16 @@ class RequestPlan:
         Profile and marks are those of the main loop, so that the fork reads its cache. A prompt that waits for its
         answer stays behind.
         """
-        rendered = self.rendered.upto(complete_message_count(self.rendered))
-        marks = place_marks(self.profile, rendered)
         tail: JsonObject = {"type": "text", "text": tail_text}
-        return replace(self, rendered=rendered, marks=marks, tail=(tail,), extra_fields={}, max_tokens=max_tokens)
+        return replace(self._complete(), tail=(tail,), max_tokens=max_tokens)
+
+    def compacting(self, field: JsonObject) -> RequestPlan:
+        """The same conversation up to its last complete round, for the server to summarise."""
+        return replace(self._complete(), extra_fields={"compaction": field})
+
+    def _complete(self) -> RequestPlan:
+        rendered = self.rendered.upto(complete_message_count(self.rendered))
+        return replace(self, rendered=rendered, marks=place_marks(self.profile, rendered), extra_fields={})
 
 
 def complete_message_count(rendered: RenderedConversation) -> int:

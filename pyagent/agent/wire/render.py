@@ -235,7 +235,7 @@ class _Builder:
     def add(self, item: ViewItem, cached: _CachedItem) -> None:
         self.items.append(item)
         if item.is_user:
-            if cached.parts:
+            if cached.parts and not self._add_signed(item, cached):
                 self._open("user")
                 # Before the first response notes are part of the user's message: none may come first.
                 is_apart = cached.is_aside and self._has_system_messages and bool(self._settled)
@@ -247,6 +247,23 @@ class _Builder:
         if not plain:
             return
         self._add_response(item, cached, plain)
+
+    def _add_signed(self, item: ViewItem, cached: _CachedItem) -> bool:
+        """Add a summary as the block its server signed: first of all, and under the profile it was made under. False
+        where only its text means something."""
+        entry = item.entry
+        if not isinstance(entry, UserEntry) or not entry.signed or item.overlay.ops or self._settled or self._parts:
+            return False
+        base, _, rolling = str(entry.signed.get("prefix_digest", "")).partition(".")
+        if base != self._base_digest.hex() or not rolling:
+            return False
+        self._role = "assistant"
+        block = to_bytes(entry.signed["block"])
+        self._parts.append(RenderedPart(block, "compaction", item.uuid, 0, raw_tokens=cached.parts[0].raw_tokens))
+        self._keys.append(item.key)
+        # It stands for exactly the prefix it was made from.
+        self._rolling = bytes.fromhex(rolling)
+        return True
 
     def _add_response(self, item: ViewItem, cached: _CachedItem, plain: tuple[RenderedPart, ...]) -> None:
         entry = item.entry
