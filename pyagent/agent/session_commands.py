@@ -68,11 +68,24 @@ class SessionCommands:
             "clear": lambda argument: self._start_over(),
             "resume": self.resume,
             **{name: self._reporter(make) for name, make in self._reports.items()},
+            "context": self._with_history(self._reporter(self._reports["context"])),
         }
 
     def _reporter(self, make: Callable[[str], Report]) -> CommandHandler:
         def handle(argument: str) -> None:
             self._emit(make(argument.strip()))
+
+        return handle
+
+    def _with_history(self, tell: CommandHandler) -> CommandHandler:
+        """What looks at the whole session: at once where all of it is read, also while a turn runs; else once it is."""
+
+        async def read_first(argument: str) -> None:
+            await self._load_history()
+            tell(argument)
+
+        def handle(argument: str) -> Coroutine[Any, Any, None] | None:
+            return read_first(argument) if self._journal.state.is_partial else tell(argument)
 
         return handle
 

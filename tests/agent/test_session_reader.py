@@ -12,10 +12,10 @@ import pytest
 
 from pyagent.agent.session_reader import older_records, open_session
 from pyagent.agent.session_store import list_sessions, project_dir, read_session
-from pyagent.events import CompactionFinished, OlderRecords, PromptReturned, SessionOpened, SettingMoved
+from pyagent.events import CompactionFinished, OlderRecords, PromptReturned, Report, SessionOpened, SettingMoved
 from pyagent.launch import LaunchOptions
 from pyagent.state import Branch, ConversationState
-from tests.agent.support import launch_options, running_agent
+from tests.agent.support import SteadyClock, launch_options, running_agent
 from tests.fakes.messages_server import FakeMessagesServer
 from tests.fakes.script import ToolRounds
 
@@ -139,6 +139,24 @@ async def test_undo_and_rewind_reach_behind_what_was_read(tmp_path: Path) -> Non
     assert everything(opened.state) == everything(ConversationState(read_session(session_path(options)).records))
     assert not opened.state.boundaries
     assert not any(item.is_prompt for item in opened.state.view)
+
+
+async def test_the_context_report_counts_what_was_cleared_before_the_part_that_was_read(tmp_path: Path) -> None:
+    clock = SteadyClock()
+    async with FakeMessagesServer(rounds(), window_tokens=60_000) as server:
+        options = launch_options(tmp_path, server.url)
+        (options.cwd / "a.txt").write_text("alpha\n" * 50)
+        async with running_agent(options, clock=clock) as agent:
+            await agent.command("rename", "x" * 1_200_000, SettingMoved)
+            await agent.prompt("count")
+            clock.pass_time(hours=2)
+            await agent.prompt("again")
+            await agent.command("compact", "", CompactionFinished)
+            await agent.prompt("and again")
+        async with running_agent(replace(options, is_continued=True), clock=clock) as agent:
+            report = await agent.command("context", "", Report)
+            assert agent.all_of(SessionOpened)[0].has_older
+    assert "old results cleared" in report.text
 
 
 async def test_a_fork_is_a_copy_that_goes_on_alone(tmp_path: Path) -> None:
