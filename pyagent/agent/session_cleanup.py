@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from pyagent.agent.checkpoints import forget_sessions
+from pyagent.agent.session_shelf import empty_trash, trash_dir
 
 SECONDS_A_DAY = 86_400.0
 
@@ -16,7 +17,8 @@ SECONDS_A_DAY = 86_400.0
 def delete_old_sessions(home: Path, folder: Path, cwd: Path, *, days: int, now_s: float, user_home: Path) -> int:
     """Delete the sessions of a project folder not written for `days` days (0: keep all); how many went.
 
-    A session that is open somewhere stays, whatever its age. What cannot be deleted stays for the next time.
+    A session that is open somewhere stays, whatever its age. What cannot be deleted stays for the next time. What a
+    person deleted that many days ago leaves the trash too.
     """
     if days <= 0:
         return 0
@@ -25,7 +27,8 @@ def delete_old_sessions(home: Path, folder: Path, cwd: Path, *, days: int, now_s
         with contextlib.suppress(OSError):
             if now_s - path.stat().st_mtime > days * SECONDS_A_DAY and _delete(path):
                 gone.append(path.stem)
-    forget_sessions(home, cwd, gone, user_home=user_home)
+    trashed = empty_trash(trash_dir(home, folder.name), days=days, now_s=now_s)
+    forget_sessions(home, cwd, [*gone, *trashed], user_home=user_home)
     return len(gone)
 
 

@@ -178,6 +178,19 @@ class SessionFile:
 
 
 def _open_locked(path: Path) -> int:
+    """The locked file, which still stands under its name: it may be moved away between being opened and locked."""
+    while True:
+        fd = _open_and_lock(path)
+        try:
+            is_there = os.path.samestat(os.stat(path), os.fstat(fd))
+        except OSError:
+            is_there = False
+        if is_there:
+            return fd
+        os.close(fd)
+
+
+def _open_and_lock(path: Path) -> int:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pyagent.agent.claude_import import PREFIX, claude_folder, claude_sessions
+from pyagent.agent.session_shelf import SessionShelf
 from pyagent.agent.session_store import SessionInfo, list_sessions, project_dir
 from pyagent.agent.wire.catalogue import ALIASES, known_model, model_ids
+from pyagent.errors import SessionError
+from pyagent.launch import LaunchOptions
 from pyagent.ui.dialogs.picker import PickerItem
 from pyagent.ui.gauge import short_tokens
 
@@ -43,6 +46,57 @@ def session_items(sessions: Iterable[SessionInfo], now: datetime) -> list[Picker
             facts.append(f"{short_tokens(info.last_tokens)} tokens")
         items.append(PickerItem(info.session_id, info.name, " · ".join(fact for fact in facts if fact)))
     return items
+
+
+class OtherSessions:
+    """The sessions of a folder but the open one, for a picker that can also rename and delete them.
+
+    All but `items` and `preview` wait for the disk.
+    """
+
+    def __init__(self, options: LaunchOptions, open_id: str) -> None:
+        self._options = options
+        self._open_id = open_id
+        self._shelf = SessionShelf(options.home, options.cwd, clock=lambda: datetime.now(UTC))
+        self._by_id: dict[str, SessionInfo] = {}
+
+    def load(self) -> None:
+        """Read the list anew."""
+        sessions = saved_sessions(self._options.home, self._options.cwd)
+        sessions += foreign_sessions(self._options.environ, self._options.cwd)
+        self._by_id = {info.session_id: info for info in sessions if info.session_id != self._open_id}
+
+    def items(self) -> list[PickerItem]:
+        return session_items(self._by_id.values(), datetime.now(UTC))
+
+    def preview(self, session_id: str) -> str:
+        return session_preview(self._by_id[session_id]) if session_id in self._by_id else ""
+
+    def name(self, session_id: str) -> str:
+        """The title, or what stands for it."""
+        return self._by_id[session_id].name
+
+    def rename(self, session_id: str, title: str) -> None:
+        """Raises SessionError."""
+        self._refuse_foreign(session_id)
+        self._shelf.rename(session_id, title)
+        self.load()
+
+    def delete(self, session_id: str) -> None:
+        """Raises SessionError."""
+        self._refuse_foreign(session_id)
+        self._shelf.delete(session_id)
+        self.load()
+
+    def restore(self) -> str:
+        """Bring back what was deleted last; its id. Raises SessionError."""
+        session_id = self._shelf.restore()
+        self.load()
+        return session_id
+
+    def _refuse_foreign(self, session_id: str) -> None:
+        if session_id.startswith(PREFIX):
+            raise SessionError("This session is Claude Code's own; it stays as it is.")
 
 
 def session_preview(info: SessionInfo) -> str:

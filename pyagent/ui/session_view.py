@@ -326,17 +326,19 @@ class SessionView:
         self._app.run_worker(self._pick_session(), group="sessions")
 
     async def _pick_session(self) -> None:
-        from pyagent.ui.choosing import foreign_sessions, saved_sessions, session_items, session_preview
+        from pyagent.ui.choosing import OtherSessions
+        from pyagent.ui.dialogs.session_picker import SessionPicker
 
-        options = self._invocation.options
-        sessions = await asyncio.to_thread(saved_sessions, options.home, options.cwd)
-        sessions += await asyncio.to_thread(foreign_sessions, options.environ, options.cwd)
-        by_id = {info.session_id: info for info in sessions if info.session_id != self.status.session_id}
-        if not by_id:
+        def chosen(session_id: str | None) -> None:
+            if session_id is not None:
+                self.send(RunCommand("resume", session_id))
+
+        sessions = OtherSessions(self._invocation.options, self.status.session_id)
+        await asyncio.to_thread(sessions.load)
+        if not sessions.items():
             self._app.show_hint("There is no other session in this folder.", lasting_s=HINT_S)
             return
-        items = session_items(by_id.values(), datetime.now(UTC))
-        self._pick("Resume a session", items, "resume", "", lambda item_id: session_preview(by_id[item_id]))
+        self._app.push_screen(SessionPicker(sessions), chosen)
 
     def _give_back(self, text: str) -> None:
         """Text returns to the input line; a draft that stands there stays, below it."""

@@ -80,6 +80,13 @@ class PickerList(Widget):
         self._chosen = self._first = 0
         self._changed()
 
+    def replace(self, items: Sequence[PickerItem], query: str) -> None:
+        """Other items in place of these; the same row stays chosen."""
+        chosen = self._chosen
+        self._items = tuple(items)
+        self.search(query)
+        self.move(chosen)
+
     def choose(self, item_id: str) -> None:
         """Choose an item by its id, if it is listed."""
         for index, (item, _) in enumerate(self._matches):
@@ -154,6 +161,7 @@ class PickerScreen(ModalScreen[str | None]):
         Binding("enter", "take", show=False, priority=True),
     ]
     AUTO_FOCUS = "Input"
+    HINT = "type to search · ↑↓ choose · enter take · esc leave"
 
     def __init__(
         self, title: str, items: Sequence[PickerItem], *, preview: Preview | None = None, chosen_id: str = ""
@@ -167,7 +175,7 @@ class PickerScreen(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical() as box:
             set_title(box, self._title)
-            box.border_subtitle = "type to search · ↑↓ choose · enter take · esc leave"
+            box.border_subtitle = self.HINT
             yield Input(placeholder="Search", compact=True)
             with Horizontal():
                 yield PickerList(self._items)
