@@ -268,8 +268,7 @@ class _Builder:
     def _add_response(self, item: ViewItem, cached: _CachedItem, plain: tuple[RenderedPart, ...]) -> None:
         entry = item.entry
         assert isinstance(entry, AssistantEntry)
-        starts_with_summary = plain[0].kind == "compaction"
-        if not self._settled and not self._parts and not starts_with_summary:
+        if not self._settled and not self._parts:
             self._parts.append(self._text_part(OPENING_TEXT))
         self._open("assistant")
         is_same_prefix = entry.prefix_digest == _digest_text(self._base_digest, self._rolling)
@@ -278,13 +277,7 @@ class _Builder:
         self._keys.append(item.key)
         # Without a server's tool there is nothing the server could go on with, and it wants a user's word.
         self._is_paused = entry.stop_reason == "pause_turn" and any(part.kind == "server_tool_use" for part in plain)
-        summarised = _summarised_digest(entry, self._base_digest) if starts_with_summary else None
-        if summarised is not None:
-            # A summary signed by the server stands for exactly the prefix it was made from.
-            self._rolling = summarised
-            parts = tuple(part for part in parts if part.kind != "compaction")
-        if parts:
-            self._rolling = digest(self._rolling, b"assistant", *(part.data for part in parts))
+        self._rolling = digest(self._rolling, b"assistant", *(part.data for part in parts))
         if cached.answers:
             self._open("user")
             self._parts += cached.answers
@@ -362,9 +355,3 @@ def _user_digest(rolling: bytes, parts: Sequence[RenderedPart]) -> bytes:
 def _digest_text(base: bytes, rolling: bytes) -> str:
     """As recorded: the profile's part first, so that a summary's record tells which profile it was made under."""
     return f"{base.hex()}.{rolling.hex()}"
-
-
-def _summarised_digest(entry: AssistantEntry, base_digest: bytes) -> bytes | None:
-    base, _, rolling = entry.prefix_digest.partition(".")
-    has_summary = any(raw.get("type") == "compaction" and raw.get("content") for raw in entry.content)
-    return bytes.fromhex(rolling) if has_summary and rolling and base == base_digest.hex() else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -195,7 +194,8 @@ def test_thinking_kept_behind_a_summary_the_server_signed_is_still_sent() -> Non
     rendered = player.talk.renderer.render(before, OPUS)
     summary: JsonObject = {"type": "compaction", "content": "the story so far", "signature": chain.seal_compaction()}
     digest = rendered.upto(len(rendered.messages) - 1).prefix_digest
-    entry = replace(player.talk.entry([summary], "compaction"), prefix_digest=digest)
+    signed: JsonObject = {"block": summary, "prefix_digest": digest}
+    entry = UserEntry((TextBlock("the story so far"),), origin="summary", signed=signed)
     player.reply(calls=0)
     answered = player.state.view.items[-1].uuid
     (record,) = player.talk.add(entry)
