@@ -61,8 +61,12 @@ async def server(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIter
     listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     async with listening:
         yield listening.sockets[0].getsockname()[1], heads
-        # A connection that is still being served would outlive the loop.
+        # A connection that is still being served would outlive the loop, and so would one whose handshake failed:
+        # of those only the server's own count tells.
         await asyncio.gather(*(task for task in serving if task is not None), return_exceptions=True)
+        async with asyncio.timeout(30):
+            while getattr(listening, "_active_count", 0):
+                await asyncio.sleep(0)
 
 
 def client(port: int, environ: Mapping[str, str] | None = None, **changes: Any) -> WebClient:
