@@ -94,6 +94,9 @@ class _Parser(argparse.ArgumentParser):
 def run(argv: Sequence[str]) -> int:
     """Run pyagent with these arguments and return the exit code. Never raises, never prints a traceback."""
     try:
+        if not has_output():
+            _complain("Standard output is closed; there is nowhere to answer.")
+            return EXIT_FAILURE
         given = [_readable(arg) for arg in argv]
         if given[:2] == ["context", "replay"]:
             from pyagent.ui.replay_command import run_context_command
@@ -162,6 +165,23 @@ def silence(stream: TextIO) -> None:
     os.close(null)
 
 
+def has_output() -> bool:
+    """Whether standard output is open. The null device takes the place of closed descriptors, or the next file opened
+    would get theirs, and what a library prints would land in it."""
+    closed = {fd for fd in range(3) if not _is_open(fd)}
+    for _ in closed:
+        os.open(os.devnull, os.O_RDWR)  # The lowest free number, so one of theirs.
+    return 1 not in closed
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Every flag here has an effect; see the tests of this module."""
     parser = _Parser(
@@ -214,7 +234,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     headless = parser.add_argument_group("headless runs")
     headless.add_argument("-p", "--print", action="store_true", help="answer the prompt on standard output and exit")
-    headless.add_argument("--output-format", choices=[*OutputFormat], metavar="text|json|stream-json", help="with -p")
+    headless.add_argument(
+        "--output-format", choices=[f.value for f in OutputFormat], metavar="text|json|stream-json", help="with -p"
+    )
     headless.add_argument("--input-format", choices=["text", "stream-json"], metavar="text|stream-json", help="with -p")
     headless.add_argument("--include-partial-messages", action="store_true", help="stream raw events (stream-json)")
     headless.add_argument("--replay-user-messages", action="store_true", help="repeat prompts too (stream-json)")

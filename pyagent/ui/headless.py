@@ -29,6 +29,7 @@ from pyagent.events import (
     PermissionNeeded,
     QuestionAsked,
     RecordCommitted,
+    RetryScheduled,
     RunCommand,
     Shutdown,
     SubmitPrompt,
@@ -53,6 +54,9 @@ from pyagent.ui.terminal import errors_to_log
 
 CLOSE_TIMEOUT_S = 5.0
 """How long the agent gets to stop tools and close its log; a supervisor's own patience is usually 10 s."""
+
+RETRY_SAID_AT_ATTEMPT = 3
+"""Two failures pass within a second or so; from then on a silent wait of minutes would look like a hang. Said once."""
 
 EXIT_BROKEN_PIPE = 141
 """128 + SIGPIPE, what a shell reports for any program whose reader left."""
@@ -188,6 +192,8 @@ class HeadlessRun:
             case RecordCommitted(record=Record(payload=NoticeShown(text=text, level=level)), is_replay=False):
                 if level != "info" or self._invocation.is_verbose:
                     self._say(text)
+            case RetryScheduled(attempt=attempt, max_attempts=most, reason=reason) if attempt == RETRY_SAID_AT_ATTEMPT:
+                self._say(f"{reason.rstrip('.')}. Trying again, {most - attempt} times at most.")
             case TurnFinished(stop_reason=stop_reason, text=text):
                 self._last_text = text
                 if stop_reason in ("max_turns", "budget", "interrupted"):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.program import Program, Ran
 from tests.fakes.messages_server import FakeMessagesServer, running_in_thread
-from tests.fakes.script import BEFORE_HEADERS, Script, Stall, after_deltas, echo, reply
+from tests.fakes.script import BEFORE_HEADERS, Script, Stall, after_deltas, echo, overloaded, reply
 
 USAGE, FAILURE = 2, 1
 
@@ -40,6 +40,7 @@ def assert_one_line(ran: Ran, code: int, *words: str) -> None:
         (["-p", "hello", "--add-dir", "nowhere"], ["nowhere"]),
         (["-p", "hello", "--settings", "{broken"], ["--settings"]),
         (["-p", "hello", "--max-turns", "none"], ["--max-turns"]),
+        (["-p", "hello", "--output-format", "yaml"], ["'yaml'", "'text', 'json', 'stream-json'"]),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else None,
 )
@@ -69,6 +70,25 @@ def test_a_server_that_cannot_be_reached_is_named_as_such(tmp_path: Path) -> Non
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         ran = Program(tmp_path, url, {"CLAUDE_CODE_MAX_RETRIES": "1"}).run("-p", "hello")
     assert_one_line(ran, FAILURE, "cannot be reached", "network")
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://[::", "http://:80", "ftp://127.0.0.1"])
+def test_an_address_that_is_none_is_named_as_such(tmp_path: Path, address: str) -> None:
+    ran = Program(tmp_path, environ={"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": address}).run("-p", "hello")
+    assert_one_line(ran, FAILURE, "ANTHROPIC_BASE_URL", address, "http://")
+
+
+def test_a_server_that_keeps_failing_is_told_of_while_it_is_tried_again(tmp_path: Path) -> None:
+    with running_in_thread(FakeMessagesServer(Script([overloaded(), overloaded(), overloaded(), "Here."]))) as server:
+        ran = Program(tmp_path, server.url).run("-p", "hello")
+    assert (ran.code, ran.out) == (0, "Here.\n")
+    assert len(ran.complaints) == 1
+    assert "Trying again" in ran.complaints[0]
+
+
+def test_a_closed_standard_output_is_named(tmp_path: Path) -> None:
+    ran = Program(tmp_path).run("--model", "offline", "-p", "hello", before=("sh", "-c", 'exec "$@" >&-', "sh"))
+    assert_one_line(ran, FAILURE, "output is closed")
 
 
 @pytest.mark.parametrize("where", ["before the answer", "in the answer"])

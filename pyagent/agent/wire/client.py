@@ -72,8 +72,21 @@ class Credentials:
 
     @property
     def is_first_party(self) -> bool:
-        host = urlsplit(self.base_url).hostname or ""
+        host = self._host
         return host == "anthropic.com" or host.endswith(".anthropic.com")
+
+    @property
+    def is_address_valid(self) -> bool:
+        return bool(self._host) and self.base_url.lower().startswith(("http://", "https://"))
+
+    @property
+    def _host(self) -> str:
+        """The server's name; empty if the address makes no sense."""
+        try:
+            parts = urlsplit(self.base_url)
+            return "" if parts.port == 0 else parts.hostname or ""
+        except ValueError:
+            return ""
 
     @property
     def has_secret(self) -> bool:
@@ -241,6 +254,12 @@ class AnthropicClient:
     async def _client(self) -> AsyncAnthropic:
         if not self._credentials.can_call:
             raise missing_credentials()
+        if not self._credentials.is_address_valid:
+            raise CredentialsFailure(
+                f"ANTHROPIC_BASE_URL is not the address of a server: {self._credentials.base_url!r}.",
+                FailureFacts(),
+                hint="It begins with http:// or https://.",
+            )
         if not all(secret.isascii() and secret.isprintable() for secret in self._credentials.secrets):
             raise CredentialsFailure(
                 "The key holds characters that cannot be sent.", FailureFacts(), hint="Copy it again, without quotes."
