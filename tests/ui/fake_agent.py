@@ -16,7 +16,7 @@ def opened(**changes: object) -> SessionOpened:
     facts: dict[str, object] = {
         "session_id": "5f0c1a52-7d7e-4d7e-9b55-0d2f6f1e7a11",
         "transcript_path": "/home/ada/.pyagent/projects/-work-engine/5f0c1a52.jsonl",
-        "cwd": "/work/engine",
+        "cwd": "/repo/engine",
         "model": "claude-test-5",
         "mode": "default",
         "git_branch": "main",

@@ -81,11 +81,11 @@ def asking(r: Recorder) -> list[Event]:
     question = PermissionQuestion(
         "Edit",
         "edit",
-        "/work/engine/shapes.py",
+        "/repo/engine/shapes.py",
         reason="Edits ask in this mode",
         old_text="import math\n\ndef area(r): return 3.14 * r ** 2\n",
         new_text="import math\n\ndef area(r): return math.pi * r ** 2\n",
-        session_rule="Edit(/work/engine/**)",
+        session_rule="Edit(/repo/engine/**)",
     )
     return [TurnStarted("u"), PermissionNeeded("q1", "t9", question)]
 

@@ -25,7 +25,7 @@ TOP_ROW = Region(0, 0, 80, 1)
 REQUEST = ApprovalRequest(
     "Run [/this]?",
     command="rm -rf build && [ -d x ] && echo " + "long " * 30,
-    path="/work/project",
+    path="/repo/project",
     rule="Bash(rm:*)",
     warnings=("outside the project",),
 )
@@ -88,7 +88,7 @@ async def test_an_approval_shows_the_whole_command_its_path_and_the_rule() -> No
         body = shown(screen.query_one(Rows))
         assert body.count("long") == 30
         assert "[ -d x ]" in body
-        assert "file  /work/project" in body
+        assert "file  /repo/project" in body
         assert body.startswith("! outside the project")
         assert "allow Bash(rm:*) for this session" in shown(screen.query_one(OptionRows))
 

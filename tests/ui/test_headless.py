@@ -98,7 +98,7 @@ def test_stream_json_begins_with_init_and_ends_with_the_result(
 
 def test_init_names_session_tools_model_and_commands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     init = lines_of(run(tmp_path, capfd, OutputFormat.STREAM_JSON)[1])[0]
-    assert init["cwd"] == "/work/engine"
+    assert init["cwd"] == "/repo/engine"
     assert init["tools"] == ["Read", "Bash", "Edit"]
     assert init["model"] == "claude-test-5"
     assert init["permissionMode"] == "default"
