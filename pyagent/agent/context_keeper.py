@@ -95,6 +95,8 @@ class PipelineKeeper:
         self._after_boundary = after_boundary
         self._learn_window = learn_window
         self.tracking = AutoCompactTracking.from_json(journal.state.tracking)
+        self.keeps_old_results = False
+        """A person wants the next request whole: no pause, however long, clears results until it is answered."""
         self._overhead: tuple[str, bool, int] | None = None
 
     # ── what the turn asks for ───────────────────────────────────────────────────────────────────────────────────
@@ -122,6 +124,7 @@ class PipelineKeeper:
 
     def after_response(self, response: Response) -> None:
         self.tracking = self.tracking.after_request()
+        self.keeps_old_results = False
         self.server_clearing.answered(response)
         self.tell_gauge()
         self.tell_cost()
@@ -152,6 +155,16 @@ class PipelineKeeper:
         for _, outcome in result.outcomes:
             if isinstance(outcome, Declined):
                 self._emit(CompactionEnded("failed" if outcome.is_failure else "declined", outcome.reason))
+
+    async def clear_old_results(self) -> None:
+        """Clear old tool results now; what came of it is told by events."""
+        await self.encoding_ready()
+        result = self.pipeline.clear_old_results(self.context())
+        self._commit(result)
+        self.tell_gauge()
+        for _, outcome in result.outcomes:
+            if isinstance(outcome, Declined):
+                self._emit(Notice(f"Nothing was cleared: {outcome.reason}."))
 
     async def preview(self, *, upto: int | None = None, start: int = 0) -> Preview | Declined:
         await self.encoding_ready()
@@ -187,10 +200,13 @@ class PipelineKeeper:
             needs_whole_tool_loop=model.thinking_types == ("enabled", "disabled"),
         )
         state = self._journal.state
+        settings = self.server_clearing.settings()
+        if self.keeps_old_results:
+            settings = replace(settings, gates=replace(settings.gates, time_based_microcompact=False))
         context = PipelineContext(
             view=state.view,
             history=state,
-            settings=self.server_clearing.settings(),
+            settings=settings,
             model=limits,
             query_source=self._source,
             now=self._journal.clock(),
@@ -303,8 +319,8 @@ class PipelineKeeper:
             case Compacted():
                 self._emit(facts.finished_event())
                 self.tell_cost()
-            case ResultsCleared(count=count, freed_tokens=freed, idle_s=idle_s):
-                is_pause = idle_s >= self.settings.gap_minutes * 60
+            case ResultsCleared(count=count, freed_tokens=freed, idle_s=idle_s, is_asked_for=is_asked_for):
+                is_pause = is_asked_for or idle_s >= self.settings.gap_minutes * 60
                 why = f"After a pause of {_duration(idle_s)}" if is_pause else "Because it is cheaper than a summary"
                 self._journal.commit(
                     NoticeShown(f"{why}, {count} old tool results were cleared: {freed:,} tokens freed.")

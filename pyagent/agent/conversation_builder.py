@@ -13,7 +13,7 @@ from pyagent import __version__
 from pyagent.agent.caller import ModelCaller
 from pyagent.agent.checkpoint_keeper import CheckpointKeeper
 from pyagent.agent.checkpoints import ShadowRepository, work_tree_of
-from pyagent.agent.cold_start import ASK_FROM_TOKENS, COMPACT, cleared_by_itself, cold_start_question
+from pyagent.agent.cold_start import ASK_FROM_TOKENS, CLEAR, COMPACT, GO_ON, ColdStart, clearable, cold_start_question
 from pyagent.agent.context_keeper import PipelineKeeper
 from pyagent.agent.context_report import ContextFacts, context_report
 from pyagent.agent.conversation import CommandHandler, Conversation, ConversationParts
@@ -381,6 +381,7 @@ class ConversationBuilder:
             **commands.handlers(),
             "rewind": rewind.handle,
             "older": lambda argument: self._older(),
+            "clear-results": lambda argument: self._keeper.clear_old_results(),
             "branch": self._branch,
             "export": self._export,
         }
@@ -442,16 +443,20 @@ class ConversationBuilder:
         is_cold = view.last_assistant is not None and self._keeper.cache_expires_in_s() is None
         if self._options.is_headless or not is_cold or used_tokens <= ASK_FROM_TOKENS:
             return
-        question = cold_start_question(
-            used_tokens,
-            cleared_by_itself(self._keeper.context(), self._keeper.sizer),
-            self._access.info,
-            idle_s=view.idle_s(now_at),
-            is_cache_ttl_1h=self._settings.is_cache_ttl_1h,
+        clearable_tokens, is_by_itself = clearable(self._keeper.context(), self._keeper.sizer)
+        start = ColdStart(
+            used_tokens, clearable_tokens, is_by_itself, view.idle_s(now_at), self._settings.is_cache_ttl_1h
         )
-        given = await self._ask("", (question,))
-        if given.answers == ((COMPACT,),):
-            self._shared.host.send(RunCommand("compact"))
+        given = await self._ask("", (cold_start_question(start, self._access.info),))
+        match given.answers:
+            case ((choice,),) if choice == COMPACT:
+                self._shared.host.send(RunCommand("compact"))
+            case ((choice,),) if choice == CLEAR:
+                self._shared.host.send(RunCommand("clear-results"))
+            case ((choice,),) if choice == GO_ON:
+                self._keeper.keeps_old_results = True
+            case _:
+                pass
 
     def _tool_context(self, use_id: str, report: Callable[[str], None]) -> ToolContext:
         cwd = Path(self._journal.state.settings.get("cwd") or self._options.cwd)

@@ -24,6 +24,9 @@ from pyagent.compaction.snip import snip_superseded
 from pyagent.log import ClearResults, Fold, Snip
 from pyagent.view import View
 
+ASKED_GAP_MINUTES = 5.0
+"""The shortest lifetime of a prompt cache: within it nobody is asked whether old results shall go."""
+
 
 def propose(ctx: PipelineContext, sizer: Sizer) -> tuple[tuple[str, LayerOutcome], ...]:
     """Each enabled layer's outcome; all are declined if the gate is shut for what they would free together."""
@@ -42,6 +45,23 @@ def propose(ctx: PipelineContext, sizer: Sizer) -> tuple[tuple[str, LayerOutcome
             records = tuple(NewRecord(ctx.ports.new_uuid(), op) for op in found)
             outcomes.append((layer, Applied(records, facts)))
     return tuple(outcomes)
+
+
+def clear_old_results(ctx: PipelineContext, sizer: Sizer) -> LayerOutcome:
+    """Clear all old results but the newest because a person asked for it; the pause need not be long."""
+    if ctx.settings.is_disabled:
+        return Declined("compaction is switched off")
+    cleared = clear_cold_results(
+        ctx.view, sizer, now=ctx.now, gap_minutes=ASKED_GAP_MINUTES, keep_recent=ctx.settings.keep_recent
+    )
+    if not isinstance(cleared, Clearing):
+        return Declined(cleared)
+    op = cleared.op
+    decision = may_edit_history(ctx.view, is_cache_warm=is_cache_warm(ctx.view, ctx.now), freed_tokens=op.freed_tokens)
+    if not decision.is_open:
+        return Declined(decision.reason)
+    facts = ResultsCleared(len(op.placeholders), op.freed_tokens, cleared.idle_s, is_asked_for=True)
+    return Applied((NewRecord(ctx.ports.new_uuid(), op),), facts)
 
 
 def applied_to(view: View, outcome: Applied) -> View:

@@ -29,6 +29,8 @@ class ResultsCleared:
     freed_tokens: int
     idle_s: float
     """The pause that made it worth while, seconds."""
+    is_asked_for: bool = False
+    """A person chose it, however long the pause was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,14 @@ class Pipeline:
                 notices, tracking = (f"Not compacting: {decision.reason}. Largest parts: {largest}.",), tracking.told()
         return self._result(now, outcomes, tracking, count, notices, before=ctx.tracking)
 
+    def clear_old_results(self, ctx: PipelineContext) -> PipelineResult:
+        """Layer 1 alone, because a person asked for it."""
+        count, tracking = self.count(ctx), ctx.tracking
+        outcome = edits.clear_old_results(ctx, self._sizer(ctx))
+        if isinstance(outcome, Applied):
+            tracking = replace(tracking, anchor=self.counter.anchor_state(ctx.view) or tracking.anchor)
+        return self._result(ctx, [("microcompact", outcome)], tracking, count)
+
     async def compact(
         self, ctx: PipelineContext, instructions: str = "", *, upto: int | None = None, start: int = 0
     ) -> PipelineResult:

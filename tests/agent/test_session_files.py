@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyagent.agent.cold_start import cold_start_question
+from pyagent.agent.cold_start import ColdStart, cold_start_question
 from pyagent.agent.export import FORMATS, export_path, parts_of
 from pyagent.agent.session_cleanup import SECONDS_A_DAY, delete_old_sessions
 from pyagent.agent.session_store import SessionFile, list_sessions, project_dir
@@ -98,11 +98,16 @@ def test_a_cold_start_names_the_price_of_each_way() -> None:
     info = known_model("claude-sonnet-5-5")
     assert info is not None
     assert info.price is not None
-    question = cold_start_question(200_000, 50_000, info, idle_s=7 * 3_600, is_cache_ttl_1h=False)
+    start = ColdStart(200_000, 50_000, is_cleared_by_itself=True, idle_s=7 * 3_600, is_cache_ttl_1h=False)
+    question = cold_start_question(start, info)
     assert "7 hours" in question.text
-    assert [option.label for option in question.options] == ["Go on", "Compact first"]
-    price = 150_000 * 1.25 * info.price.input_usd / 1_000_000
-    assert f"${price:.2f}" in question.options[0].description
+    assert [option.label for option in question.options] == ["Clear old results", "Go on as is", "Compact first"]
+    for option, sent_tokens in zip(question.options, (150_000, 200_000), strict=False):
+        assert f"${sent_tokens * 1.25 * info.price.input_usd / 1_000_000:.2f}" in option.description
     assert "50,000 tokens of old tool results" in question.options[0].description
+    asked_for = cold_start_question(replace(start, is_cleared_by_itself=False), info)
+    assert [option.label for option in asked_for.options] == ["Go on as is", "Clear old results", "Compact first"]
     unknown = replace(info, price=None, long_prompt_price=None)
-    assert "$" not in str(cold_start_question(200_000, 0, unknown, idle_s=60, is_cache_ttl_1h=False))
+    without = cold_start_question(replace(start, clearable_tokens=0), unknown)
+    assert [option.label for option in without.options] == ["Go on as is", "Compact first"]
+    assert "$" not in str(without)
