@@ -1,4 +1,5 @@
 """Kills an agent with SIGKILL before, within and after writes to its session file, resumes, and prints what came of it.
+Then two processes race for one session and within one project.
 
     python -m bench.crash_matrix [step]
 
@@ -12,6 +13,9 @@ import tempfile
 from pathlib import Path
 
 from tests.agent.crash_harness import MOMENTS, crash, write_count
+from tests.agent.race_harness import race
+
+RACE_ROUNDS = 200
 
 
 def main() -> int:
@@ -33,8 +37,13 @@ def main() -> int:
                     f"{outcome.fault or 'nothing lost, goes on'}",
                     flush=True,
                 )
-    print(f"{crashes} crashes, {faults} with a loss")
-    return 1 if faults else 0
+        print(f"{crashes} crashes, {faults} with a loss")
+        raced = race(folder / "race", RACE_ROUNDS)
+        print(f"{raced.rounds} rounds of two processes at once, won {' and '.join(map(str, raced.wins))} times")
+        print(f"those who came too late were told: {' / '.join(sorted(raced.refusals))}")
+        for fault in raced.faults or ("nothing lost, nothing mixed",):
+            print(fault)
+    return 1 if faults or raced.faults else 0
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pyagent.events import PromptReturned
 from pyagent.log import Record, SessionStarted, UserEntry
 from pyagent.messages import TextBlock
 from tests.agent.crash_harness import FullDisk, Moment, crash, offline_options, scenario
+from tests.agent.race_harness import race
 from tests.agent.support import running_agent
 from tests.agent.test_session_reader import everything
 
@@ -97,6 +98,12 @@ def test_of_many_that_open_one_session_at_once_only_one_writes_it(tmp_path: Path
     assert len(lines) == 1 + len(won)
     assert len(won) >= RACE_ROUNDS
     assert all(line.startswith(b'{"seq":') and line.endswith(b"}") for line in lines)
+
+
+def test_two_processes_never_write_one_session_at_once_nor_disturb_each_others(tmp_path: Path) -> None:
+    outcome = race(tmp_path, rounds=5)
+    assert outcome.faults == ()
+    assert outcome.refusals == {"This session is open in another pyagent: shared."}
 
 
 async def test_two_agents_of_one_project_keep_sessions_of_their_own(tmp_path: Path) -> None:
