@@ -42,7 +42,7 @@ from pyagent.ui.busy import BusyLine, QueuePanel
 from pyagent.ui.cli import FrontEnd, Invocation
 from pyagent.ui.dialogs.approval import ApprovalScreen
 from pyagent.ui.dialogs.help import HelpScreen
-from pyagent.ui.dialogs.picker import PickerScreen
+from pyagent.ui.dialogs.picker import PickerList, PickerScreen
 from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.prompt import Prompt
 from pyagent.ui.session_view import SessionView
@@ -291,7 +291,9 @@ async def test_a_command_without_its_argument_asks_for_it(
         await s.until(lambda: s.agent.sent(RunCommand) == [RunCommand(command, chosen)])
 
 
-async def test_resume_offers_the_other_sessions_of_the_folder(tmp_path: Path) -> None:
+async def test_resume_offers_the_other_sessions_of_the_folder_which_can_be_deleted_and_brought_back(
+    tmp_path: Path,
+) -> None:
     options = launch_options(tmp_path)
     r = Recorder()
     folder = project_dir(options.home, options.cwd)
@@ -302,6 +304,12 @@ async def test_resume_offers_the_other_sessions_of_the_folder(tmp_path: Path) ->
     invocation = Invocation(options, FrontEnd.SCREEN, picks_session=True)
     async with session(tmp_path, invocation=invocation) as s:
         await s.until(lambda: isinstance(s.app.screen, PickerScreen))
+        await s.pilot.press("ctrl+d")
+        await s.until(lambda: not s.app.screen.query_one(PickerList).labels)
+        assert not (folder / "old-one.jsonl").exists()
+        await s.pilot.press("ctrl+u")
+        await s.until(lambda: s.app.screen.query_one(PickerList).labels == ("fix [the] parser",))
+        assert (folder / "old-one.jsonl").exists()
         await s.pilot.press("enter")
         await s.until(lambda: s.agent.sent(RunCommand) == [RunCommand("resume", "old-one")])
 
