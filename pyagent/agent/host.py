@@ -56,8 +56,9 @@ class Host:
 
     async def run(self, opening: Opening) -> Literal["closed", "failed"]:
         """Serve conversations until one is shut down with no other to follow. Errors of the first opening are final;
-        later ones leave the person in a new session."""
+        later ones lead back to the session the person came from, or to a new one if nothing was said in it."""
         is_first = True
+        problem: PyagentError | None = None
         while True:
             try:
                 conversation = await self._open(opening)
@@ -66,12 +67,16 @@ class Host:
                     self._emit(TurnFailed(error.kind, error.message, error.hint))
                     self._emit(ConversationClosed(""))
                     return "failed"
-                self._emit(Notice(error.message, "error", error.hint))
-                opening = NewSession()
+                problem = problem or error
+                back = ResumedSession(self._session_id)
+                opening = NewSession() if opening == back else back
                 continue
             is_first = False
             self._session_id = conversation.session_id
             self._current = conversation
+            if problem is not None:
+                self._emit(Notice(problem.message, "error", problem.hint))
+                problem = None
             for command in self._early:
                 conversation.send(command)
             self._early.clear()

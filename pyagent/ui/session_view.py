@@ -33,6 +33,7 @@ from pyagent.events import (
     RewindPlanned,
     RunCommand,
     SessionOpened,
+    SettingMoved,
     Shutdown,
     StreamSilent,
     SubmitPrompt,
@@ -190,6 +191,8 @@ class SessionView:
                 self._has_older = has_more
             case RewindOffered() | RewindPlanned():
                 self._offer_rewind(event)
+            case SettingMoved(name="title", value=title):
+                self._app.show_hint(f"This session is called {title} now.", lasting_s=HINT_S)
             case RetryScheduled(delay_s=delay_s):
                 self._retry_due_s = self._clock() + delay_s
             case StreamSilent(silent_s=silent_s):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pyagent.events import CompactionFinished, TurnFinished
+from pyagent.events import CompactionFinished, Notice, SessionOpened, TurnFinished
 from pyagent.log import AssistantEntry, UserEntry
 from tests.agent.background import Worker
 from tests.agent.support import launch_options, records_on_disk, running_agent, with_environ
@@ -40,6 +40,32 @@ async def test_a_resumed_session_sends_what_was_said_before(tmp_path: Path) -> N
     texts = [block["text"] for message in after for block in message["content"] if block["type"] == "text"]
     assert texts[-3:] == ["first", "One.", "second"]
     assert after[: len(before) - 1] == before[:-1]
+
+
+async def test_a_resume_that_finds_nothing_says_so_and_leads_back(tmp_path: Path) -> None:
+    async with (
+        FakeMessagesServer(Script(["One.", "Two."])) as server,
+        running_agent(launch_options(tmp_path, server.url)) as agent,
+    ):
+        await agent.prompt("first")
+        notice = await agent.command("resume", "zzz", Notice)
+        opened = [event.session_id for event in agent.all_of(SessionOpened)]
+        await agent.prompt("second")
+    assert "'zzz'" in notice.text
+    assert len(opened) == 2
+    assert opened[0] == opened[1]
+    texts = [block["text"] for message in server.message_requests[1].body["messages"] for block in message["content"]]
+    assert texts[-3:] == ["first", "One.", "second"]
+
+
+async def test_a_resume_that_finds_nothing_in_an_empty_session_says_so(tmp_path: Path) -> None:
+    async with (
+        FakeMessagesServer(Script(["One."])) as server,
+        running_agent(launch_options(tmp_path, server.url)) as agent,
+    ):
+        notice = await agent.command("resume", "zzz", Notice)
+        await agent.prompt("first")
+    assert "no earlier session" in notice.text
 
 
 async def test_compacting_by_hand_shrinks_the_next_request(tmp_path: Path) -> None:
