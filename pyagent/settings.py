@@ -67,6 +67,12 @@ class CompactionSettings:
     strategy: CompactionStrategy = "client"
     """Who writes the summary: the model on pyagent's own instruction, or the server with a block it signs, behind which
     kept thinking stays valid. Where the server has no such thing, or fails, it is always the former."""
+    notes_first_percent: float = 40.0
+    notes_second_percent: float = 65.0
+    """Of the trigger: where the session's notes are brought up to date early; the last update comes before the trigger.
+    Each reads the whole context from the cache, so more of them would cost more than the summaries they save."""
+    notes_min_tool_calls: int = 3
+    """Since the last update: after less, there is hardly anything to note."""
     gates: Gates = field(default_factory=Gates)
 
 

@@ -240,6 +240,9 @@ _SCALARS: Mapping[str, tuple[str, Check]] = {
     "compaction.apiTriggerTokens": ("compaction.api_trigger_tokens", _whole(1)),
     "compaction.apiTargetTokens": ("compaction.api_target_tokens", _whole(1)),
     "compaction.apiClearing": ("compaction.api_clearing", _one_of(API_CLEARINGS)),
+    "compaction.notesFirstPercent": ("compaction.notes_first_percent", _number(1, 100)),
+    "compaction.notesSecondPercent": ("compaction.notes_second_percent", _number(1, 100)),
+    "compaction.notesMinToolCalls": ("compaction.notes_min_tool_calls", _whole(0)),
     "compaction.policy": ("compaction.policy", _one_of(COMPACTION_POLICIES)),
     "compaction.strategy": ("compaction.strategy", _one_of(COMPACTION_STRATEGIES)),
 }

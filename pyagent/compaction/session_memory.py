@@ -22,16 +22,12 @@ from pyagent.compaction.thresholds import Thresholds
 from pyagent.messages import TextBlock, ToolUseBlock
 from pyagent.view import View
 
-UPDATE_AT_SHARES = (0.40, 0.65)
-"""Of the trigger; a third update is due at the warning line. Each costs a read of the whole context from the cache, so
-more of them would cost more than the summaries they save."""
 LAST_UPDATE_SHARE = 0.85
 """Of the trigger: where the warning line lies lower, as in small windows, the last update waits until here, else more
 would have happened since the notes than may stay verbatim behind them. A draft is begun here too."""
 MIN_STEP_TOKENS = 20_000
 """From an early update to the last one. In a small window an early one would stand so close before it that the last is
 put off (see below) until after the trigger, and nothing it says is ever used."""
-MIN_TOOL_CALLS_BETWEEN = 3
 
 WAIT_S = 15.0
 """For an update in flight, seconds."""
@@ -63,7 +59,7 @@ def update_due(view: View, tokens: int, thresholds: Thresholds, progress: NotesP
     passed = [step for step in _steps(thresholds) if progress.tokens < step <= tokens]
     if not passed:
         return ""
-    if _tool_calls_since(view, progress.covered_uuid) < MIN_TOOL_CALLS_BETWEEN:
+    if _tool_calls_since(view, progress.covered_uuid) < thresholds.notes_min_tool_calls:
         return ""
     return f"{tokens:,} tokens have passed {passed[-1]:,}"
 
@@ -73,8 +69,7 @@ def _steps(thresholds: Thresholds) -> list[int]:
     if thresholds.is_economy:
         # Cycles are short at the cheapest point, and early updates would cost more than it saves.
         return [last]
-    early = (int(share * thresholds.trigger) for share in UPDATE_AT_SHARES)
-    return [*(step for step in early if last - step >= MIN_STEP_TOKENS), last]
+    return [*(step for step in thresholds.early_notes if last - step >= MIN_STEP_TOKENS), last]
 
 
 def _last_line(thresholds: Thresholds) -> int:

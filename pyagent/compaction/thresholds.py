@@ -46,6 +46,9 @@ class Thresholds:
     """Whether new prompts are refused at the blocking limit."""
     trigger_percent: float | None = None
     """The override that lowered the trigger, if one did."""
+    early_notes: tuple[int, ...] = ()
+    """Where the session's notes are brought up to date before their last update, ascending."""
+    notes_min_tool_calls: int = 0
     is_economy: bool = False
     """Whether the trigger was lowered to where the bill per call is least."""
 
@@ -120,6 +123,13 @@ def thresholds_for(window_tokens: int, max_output_tokens: int | None, settings: 
         is_auto_on=is_auto_on,
         is_blocking_on=settings.is_auto_disabled and not settings.is_disabled,
         trigger_percent=lowered,
+        early_notes=tuple(
+            sorted(
+                int(percent * trigger / 100)
+                for percent in (settings.notes_first_percent, settings.notes_second_percent)
+            )
+        ),
+        notes_min_tool_calls=settings.notes_min_tool_calls,
     )
 
 

@@ -160,3 +160,13 @@ async def test_no_draft_is_made_on_a_cold_cache_or_with_automatic_compaction_off
     assert isinstance(await Bench(talk).pipeline.draft(Bench(talk).context()), Declined)
     off = Bench(talk, settings=CompactionSettings(is_auto_disabled=True))
     assert isinstance(await off.pipeline.draft(off.context()), Declined)
+
+
+def test_the_schedule_of_the_notes_is_a_matter_of_settings() -> None:
+    chosen = CompactionSettings(notes_first_percent=20, notes_second_percent=30, notes_min_tool_calls=0)
+    lines = thresholds_for(200_000, 20_000, chosen)
+    talk = Talk()
+    talk.task("small", rounds=1, tokens=100)
+    assert update_due(talk.view, lines.trigger // 5 + 1, lines, NotesProgress(), is_cache_warm=True)
+    assert not update_due(talk.view, lines.trigger // 5 - 1, lines, NotesProgress(), is_cache_warm=True)
+    assert not update_due(talk.view, lines.trigger // 5 + 1, LINES, NotesProgress(), is_cache_warm=True)
