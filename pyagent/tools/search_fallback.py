@@ -82,7 +82,10 @@ async def walk_files(
         stop.set()
 
 
-def _walk(base: Path, is_hidden_shown: bool, is_ignored_shown: bool) -> Iterator[str]:
+def _walk(
+    base: Path, is_hidden_shown: bool, is_ignored_shown: bool, named: pathspec.GitIgnoreSpec | None = None
+) -> Iterator[str]:
+    """Files below `base`. What `named` matches is not ignored: a glob that was asked for beats an ignore file."""
     above = _rules_above(base) if not is_ignored_shown else []
     pending: list[tuple[str, list[tuple[str, pathspec.GitIgnoreSpec]]]] = [("", above)]
     while pending:
@@ -99,7 +102,8 @@ def _walk(base: Path, is_hidden_shown: bool, is_ignored_shown: bool) -> Iterator
                 continue
             name = os.path.join(folder, entry.name)
             is_folder = entry.is_dir(follow_symlinks=False)
-            if _is_ignored(entry.path, is_folder, rules):
+            is_named = named is not None and named.match_file(name + "/" * is_folder)
+            if not is_named and _is_ignored(entry.path, is_folder, rules):
                 continue
             if is_folder:
                 pending.append((name, rules))
@@ -157,7 +161,8 @@ def _search(
     glob_spec = pathspec.GitIgnoreSpec.from_lines(part for glob in query.globs for part in expand_braces(glob))
     deadline = time.monotonic() + timeout_s
     parts: list[bytes] = []
-    for name in files if files is not None else _walk(base, True, query.is_ignored_shown):
+    named = glob_spec if query.globs else None
+    for name in files if files is not None else _walk(base, True, query.is_ignored_shown, named):
         if stop.is_set() or time.monotonic() > deadline:
             return Searched(b"".join(parts), is_cut=True)
         if files is None and (

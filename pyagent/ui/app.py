@@ -161,7 +161,7 @@ class PyagentApp(App[int]):
         """The first paint is done: now the agent and all that is heavy."""
         loop = asyncio.get_running_loop()
         if self._watchdog is not None:
-            watch_signals(loop, self._end_by_signal)
+            watch_signals(loop, self._end_by_signal, self._watchdog.arm_from_signals())
         from pyagent.ui.session_view import SessionView
 
         self.view = SessionView(self, self._invocation, self._starter, clock=self._clock)

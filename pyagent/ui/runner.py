@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 
 from pyagent.launch import AgentStarter
 from pyagent.ui.blocks import BlockKind
-from pyagent.ui.cli import EXIT_FAILURE, Invocation
-from pyagent.ui.terminal import Watchdog, errors_to_log, streams_guarded
+from pyagent.ui.cli import EXIT_FAILURE, Invocation, silence
+from pyagent.ui.terminal import EXIT_CODES, Watchdog, errors_to_log, streams_guarded
 
 CLOSE_TIMEOUT_S = 3.0
 """How long the agent gets, after the screen is gone, to stop tools and close its log."""
@@ -31,6 +32,11 @@ def run_screen(invocation: Invocation, starter: AgentStarter) -> int:
         if app.view is not None:
             app.view.handle.close(CLOSE_TIMEOUT_S)
         watchdog.disarm()
+    if exit_code == EXIT_CODES[signal.SIGHUP]:
+        # The terminal is gone: a last flush into it would fail and take the exit code with it.
+        silence(sys.stdout)
+        silence(sys.stderr)
+        return exit_code
     if app.failure:
         print(f"pyagent: {' '.join(app.failure.split())}", file=sys.stderr)
         return exit_code or EXIT_FAILURE

@@ -139,6 +139,25 @@ class Watchdog:
             self._timer.daemon = True
             self._timer.start()
 
+    def arm_from_signals(self) -> Callable[[int], None]:
+        """Gives a function that arms the dog from within a signal handler, whatever the main thread is stuck in.
+
+        It only writes a byte; a thread that waits for nothing else does the rest. A handler of the event loop does not
+        do: a terminal that stops reading blocks the loop in a write.
+        """
+        read_fd, write_fd = os.pipe()
+
+        def wait() -> None:
+            code = os.read(read_fd, 1)
+            if code:
+                self.arm(code[0])
+
+        def arm(exit_code: int) -> None:
+            os.write(write_fd, bytes([exit_code]))
+
+        threading.Thread(target=wait, name="signal watchdog", daemon=True).start()
+        return arm
+
     def disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -165,10 +184,13 @@ EXIT_CODES = {signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGINT: 130}
 """128 + the signal's number, as shells report it."""
 
 
-def watch_signals(loop: asyncio.AbstractEventLoop, end: Callable[[int], None]) -> None:
-    """Call `end` with the exit code when SIGTERM, SIGHUP or a SIGINT from outside comes."""
+def watch_signals(loop: asyncio.AbstractEventLoop, end: Callable[[int], None], at_once: Callable[[int], None]) -> None:
+    """Call `end` on the loop with the exit code when SIGTERM, SIGHUP or a SIGINT from outside comes; `at_once` before
+    that, in the signal's handler, for a loop that never gets to it."""
     for number, exit_code in EXIT_CODES.items():
         loop.add_signal_handler(number, end, exit_code)
+        # The loop hears of the signal through its wake-up descriptor, so its own empty handler may be replaced.
+        signal.signal(number, lambda came, _frame: at_once(EXIT_CODES[signal.Signals(came)]))
 
 
 def unwatch_signals(loop: asyncio.AbstractEventLoop) -> None:

@@ -243,6 +243,14 @@ class Terminal:
         """Stop taking output, as a terminal does on Ctrl+S; the command blocks once the buffers are full."""
         self._reads.clear()
 
+    def wait_for_unread_output(self) -> None:
+        """While reading is paused: wait until the command has written something that nobody took."""
+        deadline = time.monotonic() + WAIT_LIMIT_S
+        while time.monotonic() < deadline:
+            if struct.unpack("i", fcntl.ioctl(self._master_fd, termios.FIONREAD, b"\0" * 4))[0]:
+                return
+        raise AssertionError(f"{WAIT_LIMIT_S:g} s passed, and the command wrote nothing")
+
     def resume_reading(self) -> None:
         """Take output again."""
         self._reads.set()

@@ -64,3 +64,20 @@ def test_resizing_while_an_answer_streams_is_survived(tmp_path: Path, sizes: lis
         terminal.press("enter")
         assert terminal.wait_for_exit() == 0
         terminal.assert_restored()
+
+
+def test_a_terminal_that_stalls_and_is_then_closed_leaves_no_process_behind(tmp_path: Path) -> None:
+    """The screen's loop is stuck in a write that never ends: only what works without the loop can end the program."""
+    with Terminal.spawn(PYAGENT, home=tmp_path, columns=200, lines=60) as terminal:
+        terminal.wait_for(is_idle)
+        terminal.type("what can you do?")
+        terminal.press("enter")
+        terminal.wait_for(lambda screen: "offline model" in screen and is_idle(screen))
+        terminal.pause_reading()
+        for _ in range(60):
+            terminal.resize(190, 55)
+            terminal.send(b"x" * 50)
+            terminal.resize(200, 60)
+            terminal.wait_for_unread_output()
+        terminal.hang_up()
+        assert terminal.wait_for_exit() == 129

@@ -61,6 +61,7 @@ ROWS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ),
     ("one file by name", {"pattern": "foo", "path": "src/b.ts", "output_mode": "content"}, "src/b.ts:1:const foo = 1"),
     ("an ignored file by name", {"pattern": "foo", "path": "x.log", "output_mode": "content"}, "x.log:1:foo"),
+    ("ignored files by a glob that names them", {"pattern": "foo", "glob": "*.log"}, "x.log"),
     (
         "counts with a total",
         {"pattern": "foo", "path": "src", "output_mode": "count"},
