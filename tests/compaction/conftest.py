@@ -1,7 +1,7 @@
 """Property tests run 100 examples here, 400 where CI=true is set, and 2,000 with HYPOTHESIS_PROFILE=thorough.
 
-2,000 of every invariant take most of half an hour of CPU. In CI the examples are the same in every run, so that a change
-is judged by what it changed; local and thorough runs look further each time."""
+2,000 of every invariant take most of half an hour of CPU. In CI the examples are the same in every run, so that a
+change is judged by what it changed; local and thorough runs look further each time."""
 
 from __future__ import annotations
 
