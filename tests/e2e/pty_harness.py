@@ -235,6 +235,14 @@ class Terminal:
         """Send a signal to the command."""
         self._process.send_signal(number)
 
+    def wait_until_stopped(self) -> None:
+        """Wait until the command is suspended: a SIGCONT that came before would be lost."""
+        deadline = time.monotonic() + WAIT_LIMIT_S
+        asked = ["ps", "-o", "state=", "-p", str(self._process.pid)]
+        while not subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip().startswith("T"):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{WAIT_LIMIT_S:g} s passed, and the command still runs")
+
     def hang_up(self) -> None:
         """Close the window: the command gets SIGHUP, and its terminal is gone."""
         self._close_master()

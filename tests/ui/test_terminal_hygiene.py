@@ -76,6 +76,7 @@ def test_ctrl_z_suspends_and_the_screen_comes_back(start: Start) -> None:
     terminal.wait_for("draft")
     terminal.type("\x1a")
     terminal.wait_until(lambda terminal: not terminal.modes.is_alternate_screen)
+    terminal.wait_until_stopped()
     terminal.signal(signal.SIGCONT)
     terminal.type(" goes on")
     terminal.wait_for("draft goes on")
