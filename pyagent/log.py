@@ -75,6 +75,11 @@ class AssistantEntry:
     """Lifetime of the cache entries its request asked for, seconds; 0 if it asked for none."""
     cost_usd: float | None = None
     """Price of the call; None where the model's price is unknown."""
+    context_text_tokens: int = -1
+    """The local estimate of the view that this response ended, itself included: its text, in tokens of the local
+    encoding. `usage` is the server's count of the same, so that later estimates go on from it. -1: not measured."""
+    context_fixed_tokens: int = 0
+    """The part of that estimate which is in the model's own tokens: images, message frames."""
 
     @property
     def blocks(self) -> tuple[Block, ...]:

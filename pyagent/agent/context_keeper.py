@@ -122,8 +122,15 @@ class PipelineKeeper:
         self.tell_gauge()
         return any(isinstance(outcome, Applied) for _, outcome in result.outcomes)
 
+    def commit_response(self, entry: AssistantEntry) -> None:
+        """Write a whole response, with what its usage was a count of."""
+        state, uuid = self._journal.state, self._journal.new_uuid()
+        entry = self.pipeline.measured(state.view, entry, uuid=uuid, seq=state.next_seq, at=self._journal.clock())
+        self._journal.commit(entry, uuid=uuid)
+        self.tracking = self.pipeline.after_response(self.context())
+        self._journal.commit(TrackingSaved(self.tracking.to_json()))
+
     def after_response(self, response: Response) -> None:
-        self.tracking = self.tracking.after_request()
         self.keeps_old_results = False
         self.server_clearing.answered(response)
         self.tell_gauge()

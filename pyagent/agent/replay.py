@@ -232,7 +232,10 @@ class _Replay:
             }
         )
         simulated = replace(entry, usage=usage, request_started_at=started_at, cache_ttl_s=self.ttl_s)
-        self._write(simulated, record.uuid)
+        view, seq = self.sim.view, self.sim.next_seq
+        measured = self.pipeline.measured(view, simulated, uuid=record.uuid, seq=seq, at=self.now)
+        self._write(measured, record.uuid)
+        # No calibration: these usages are made of the estimates themselves.
         self.tracking = self.tracking.after_request()
         return ReplayedCall(sent, cached, self._usd(usage), background_usd, refusals, tuple(events))
 

@@ -56,6 +56,10 @@ class ContextKeeper(Protocol):
         """Make room after an overflow; False if nothing more can be done."""
         ...
 
+    def commit_response(self, entry: AssistantEntry) -> None:
+        """Write a whole response."""
+        ...
+
     def after_response(self, response: Response) -> None: ...
 
 
@@ -131,7 +135,7 @@ async def run_turn(parts: TurnParts) -> TurnResult:
                 continue
             case _:
                 pass
-        parts.journal.commit(parts.sampler.entry_for(response))
+        parts.context.commit_response(parts.sampler.entry_for(response))
         parts.context.after_response(response)
         refusals = nudges = 0
         match response.stop_reason:

@@ -117,7 +117,7 @@ def prepare(
         kept=(*assembly.head, *(uuid for uuid in assembly.kept if uuid not in replaced)),
         summary_uuid=summary_uuid,
         user_context=instructions,
-        checkpoint=_checkpoint(plan, assembly, state, sizer),
+        checkpoint=_checkpoint(plan, assembly, state),
     )
     view = _view_after(ctx, plan.view, entries, cuts, boundary)
     after_tokens = ctx.overhead_tokens + sizer.whole(view)
@@ -213,17 +213,13 @@ def _gap_before(assembly: Assembly, plan: CompactionPlan) -> int:
     return count
 
 
-def _checkpoint(plan: CompactionPlan, assembly: Assembly, state: RestorableState, sizer: Sizer) -> JsonObject:
+def _checkpoint(plan: CompactionPlan, assembly: Assembly, state: RestorableState) -> JsonObject:
     """What the next compaction, or a reader that opens the file from here, must know of what stands before."""
     boundary = None if plan.view.boundary is None else plan.view.boundary.payload
     before = boundary.checkpoint if isinstance(boundary, Boundary) else {}
     tools = sorted({*before.get("discovered_tools", []), *state.discovered_tools})
     prompts = [list(prompt) for prompt in assembly.prompts]
-    return {
-        "prompts": prompts,
-        "discovered_tools": tools,
-        "calibration": sizer.counter.calibration.to_json(),
-    }
+    return {"prompts": prompts, "discovered_tools": tools}
 
 
 def _check(

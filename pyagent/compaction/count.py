@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Literal, Protocol, TypeAlias
 
 from pyagent.log import AssistantEntry
@@ -218,8 +218,6 @@ class Calibration:
     """The session's own ratio of the model's tokens to the local encoding's, by model family."""
 
     factors: Mapping[str, float] = field(default_factory=dict)
-    through_seq: int = -1
-    """The newest response that was taken into account."""
 
     def factor(self, family: ModelFamily) -> float:
         return self.factors.get(family, INITIAL_FACTORS[family])
@@ -231,23 +229,20 @@ class Calibration:
         return replace(self, factors={**self.factors, family: factor})
 
     def to_json(self) -> JsonObject:
-        return {
-            "factors": {name: round(factor, 6) for name, factor in self.factors.items()},
-            "through": self.through_seq,
-        }
+        return {"factors": dict(self.factors)}
 
     @classmethod
     def from_json(cls, raw: object) -> Calibration:
         """What is missing or out of range reads as never measured."""
         if not isinstance(raw, dict):
             return cls()
-        factors, through = raw.get("factors"), raw.get("through")
+        factors = raw.get("factors")
         usable = {
             name: float(value)
             for name, value in (factors.items() if isinstance(factors, dict) else ())
             if name in INITIAL_FACTORS and isinstance(value, int | float) and MIN_FACTOR <= value <= MAX_FACTOR
         }
-        return cls(usable, through if isinstance(through, int) else -1)
+        return cls(usable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,12 +260,13 @@ class ContextCount:
 class _Response:
     """One response in a view, whole, however many entries it was split over."""
 
-    uuid: str
     first: int
     members: tuple[int, ...]
     seq: int
     model: str
     usage: Usage
+    measured: Estimate | None
+    """Of the view it ended, where that was noted down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,12 +281,12 @@ class _Measured:
 
 
 class ContextCounter:
-    """Counts views of one conversation. Holds only what can be derived again: estimates, anchors, the calibration."""
+    """Counts views of one conversation. A count depends on the log alone, never on what was counted before: what was
+    measured of a response stands in its entry, and the calibration moves at one moment only, when a response is in."""
 
     def __init__(self, tokenizer: Tokenizer, calibration: Calibration | None = None) -> None:
         self.ledger = TokenLedger(tokenizer)
         self.calibration = calibration or Calibration()
-        self._anchors: dict[str, Estimate] = {}
         self._measured: _Measured | None = None
 
     def measured(self, view: View, model_family: ModelFamily, tokens: int) -> None:
@@ -314,7 +310,6 @@ class ContextCounter:
 
         Usage above `window_tokens`, or far above the local estimate, is not believed until a second response agrees.
         """
-        self._calibrate(view, model_family, window_tokens)
         is_exact = self.ledger.is_exact
         newest_is_suspicious = False
         previous_was_suspicious: _Response | None = None
@@ -360,20 +355,14 @@ class ContextCounter:
         sizes = [r.usage.context_tokens for r in islice(_responses(view), MAX_GROWTH_SAMPLES) if r.seq > view.epoch]
         return (sizes[0] - sizes[-1]) / (len(sizes) - 1) if len(sizes) > 1 and sizes[0] > sizes[-1] else None
 
-    def anchor_state(self, view: View) -> JsonObject:
-        """The newest response and the estimate of its view, for a resume after an edit of history."""
-        for response in _responses(view):
-            anchor = self._estimate_at(view, response)
-            return {} if anchor is None else {"uuid": response.uuid, "text": anchor.text, "fixed": anchor.fixed}
-        return {}
-
-    def remember_anchor(self, raw: object) -> None:
-        """Take back what `anchor_state` gave, from a session file."""
-        match raw:
-            case {"uuid": str(uuid), "text": int(text), "fixed": int(fixed)}:
-                self._anchors.setdefault(uuid, Estimate(text, fixed))
-            case _:
-                pass
+    def ended_by(self, view: View, item: ViewItem) -> AssistantEntry:
+        """The entry of a response that is about to be appended to `view`, with the estimate of what it ends."""
+        entry = item.record.payload
+        assert isinstance(entry, AssistantEntry)
+        if not self.ledger.is_exact:
+            return entry
+        estimate = self.ledger.whole(view) + self.ledger.item(view, item)
+        return replace(entry, context_text_tokens=estimate.text, context_fixed_tokens=estimate.fixed)
 
     def _factor(self, family: ModelFamily) -> float:
         return self.calibration.factor(family) if self.ledger.is_exact else 1.0 / CAUTION_FACTOR
@@ -386,14 +375,14 @@ class ContextCounter:
 
     def _estimate_at(self, view: View, response: _Response) -> Estimate | None:
         """The estimate of the view that `response` ended: what its usage measured. None if that can't be known."""
-        if response.seq > view.epoch:
-            estimate = self.ledger.upto(view, response.first)
-            for position in response.members:
-                estimate += self.ledger.item(view, view.items[position])
-            if self.ledger.is_exact:
-                self._anchors[response.uuid] = estimate
-            return estimate
-        return self._anchors.get(response.uuid) if self.ledger.is_exact else None
+        if response.measured is not None and self.ledger.is_exact:
+            return response.measured
+        if response.seq <= view.epoch:
+            return None
+        estimate = self.ledger.upto(view, response.first)
+        for position in response.members:
+            estimate += self.ledger.item(view, view.items[position])
+        return estimate
 
     def _is_suspicious(
         self, response: _Response, anchor: Estimate, overhead: int, family: ModelFamily, window_tokens: int | None
@@ -403,29 +392,22 @@ class ContextCounter:
             return True
         return tokens > SUSPICIOUS_RATIO * (overhead + anchor.tokens(self._factor(family)))
 
-    def _calibrate(self, view: View, family: ModelFamily, window_tokens: int | None) -> None:
-        """Fold the responses that are new since the last call into the calibration, oldest first."""
+    def calibrate(self, view: View, family: ModelFamily, window_tokens: int | None) -> None:
+        """Take the newest response of the view into the calibration: to be called once, when it has come in."""
         if not self.ledger.is_exact:
             return
-        fresh: list[_Response] = []
-        for response in _responses(view):
-            if response.seq <= view.epoch or family_of(response.model) != family:
-                break
-            fresh.append(response)
-            if response.seq <= self.calibration.through_seq:
-                break
-        fresh.reverse()
-        for earlier, later in pairwise(fresh):
-            before, after = self._estimate_at(view, earlier), self._estimate_at(view, later)
-            assert before is not None
-            assert after is not None
-            added = after - before
-            real_tokens = later.usage.context_tokens - earlier.usage.context_tokens - added.fixed
-            is_possible = window_tokens is None or later.usage.context_tokens <= window_tokens
-            if added.text >= MIN_CALIBRATION_TOKENS and 0 < real_tokens < 2 * MAX_FACTOR * added.text and is_possible:
-                self.calibration = self.calibration.observed(family, real_tokens=real_tokens, text_tokens=added.text)
-        if fresh:
-            self.calibration = replace(self.calibration, through_seq=max(self.calibration.through_seq, fresh[-1].seq))
+        newest = list(islice(_responses(view), 2))
+        if len(newest) < 2 or any(r.seq <= view.epoch or family_of(r.model) != family for r in newest):
+            return
+        later, earlier = newest
+        before, after = self._estimate_at(view, earlier), self._estimate_at(view, later)
+        assert before is not None
+        assert after is not None
+        added = after - before
+        real_tokens = later.usage.context_tokens - earlier.usage.context_tokens - added.fixed
+        is_possible = window_tokens is None or later.usage.context_tokens <= window_tokens
+        if added.text >= MIN_CALIBRATION_TOKENS and 0 < real_tokens < 2 * MAX_FACTOR * added.text and is_possible:
+            self.calibration = self.calibration.observed(family, real_tokens=real_tokens, text_tokens=added.text)
 
 
 MAX_GROWTH_SAMPLES = 50
@@ -456,8 +438,14 @@ def _responses(view: View) -> Iterator[_Response]:
         if entry.usage.is_reported:
             unreported = 0
             first = members[-1]
+            measured = Estimate(entry.context_text_tokens, entry.context_fixed_tokens)
             yield _Response(
-                view.items[first].uuid, first, tuple(reversed(members)), item.record.seq, entry.model, entry.usage
+                first,
+                tuple(reversed(members)),
+                item.record.seq,
+                entry.model,
+                entry.usage,
+                measured if measured.text >= 0 else None,
             )
 
 

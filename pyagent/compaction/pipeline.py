@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from pyagent.compaction import compactor, edits, reactive
 from pyagent.compaction.auto import AutoDecision, should_auto_compact
@@ -26,8 +27,8 @@ from pyagent.compaction.plan import BUDGET_SHARE, SUMMARY_SHARE
 from pyagent.compaction.ports import SessionNotes
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import PyagentError
-from pyagent.log import Boundary, TrackingSaved
-from pyagent.view import View
+from pyagent.log import AssistantEntry, Boundary, Record, TrackingSaved
+from pyagent.view import View, ViewItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +70,23 @@ class Pipeline:
     @classmethod
     def resumed(cls, tokenizer: Tokenizer, tracking: AutoCompactTracking) -> Pipeline:
         """A pipeline that goes on from the tracking a session file holds."""
-        pipeline = cls(tokenizer, Calibration.from_json(tracking.calibration))
-        pipeline.counter.remember_anchor(tracking.anchor)
-        return pipeline
+        return cls(tokenizer, Calibration.from_json(tracking.calibration))
 
     def count(self, ctx: PipelineContext) -> ContextCount:
         """The context's size: the one number for gauge, trigger, `/context` and headless output."""
         return self.counter.count(
             ctx.view, ctx.overhead_tokens, ctx.model.family, window_tokens=ctx.model.window_tokens
         )
+
+    def measured(self, view: View, entry: AssistantEntry, *, uuid: str, seq: int, at: datetime) -> AssistantEntry:
+        """A response that is about to be written behind `view` as `uuid` and `seq`, with the estimate of both."""
+        return self.counter.ended_by(view, ViewItem(Record(seq, uuid, at, entry)))
+
+    def after_response(self, ctx: PipelineContext) -> AutoCompactTracking:
+        """What there is to remember once the newest entry of the view, a response, is in: to be written at once, so
+        that a resumed session counts what this one counts."""
+        self.counter.calibrate(ctx.view, ctx.model.family, ctx.model.window_tokens)
+        return replace(ctx.tracking.after_request(), calibration=self.counter.calibration.to_json())
 
     async def before_request(self, ctx: PipelineContext) -> PipelineResult:
         """Steps 3 to 6: edits of history behind their gate, then auto-compact if it is time."""
@@ -89,7 +98,6 @@ class Pipeline:
         tracking, view = ctx.tracking, ctx.view
         for _, outcome in outcomes:
             if isinstance(outcome, Applied):
-                tracking = replace(tracking, anchor=self.counter.anchor_state(ctx.view) or tracking.anchor)
                 view = edits.applied_to(view, outcome)
         cached = self._cached_edits(ctx, outcomes)
         now = replace(ctx, view=view, tracking=tracking, cached_edits=cached)
@@ -108,11 +116,8 @@ class Pipeline:
 
     def clear_old_results(self, ctx: PipelineContext) -> PipelineResult:
         """Layer 1 alone, because a person asked for it."""
-        count, tracking = self.count(ctx), ctx.tracking
         outcome = edits.clear_old_results(ctx, self._sizer(ctx))
-        if isinstance(outcome, Applied):
-            tracking = replace(tracking, anchor=self.counter.anchor_state(ctx.view) or tracking.anchor)
-        return self._result(ctx, [("microcompact", outcome)], tracking, count)
+        return self._result(ctx, [("microcompact", outcome)], ctx.tracking, self.count(ctx))
 
     async def compact(
         self, ctx: PipelineContext, instructions: str = "", *, upto: int | None = None, start: int = 0
@@ -129,9 +134,6 @@ class Pipeline:
         """The last line: the server refused the request as too long for the `refusals_this_turn`-th time (from 1)."""
         count = self.count(ctx)
         outcome, tracking = await reactive.on_overflow(ctx, self._sizer(ctx), count.tokens, error, refusals_this_turn)
-        if isinstance(outcome, Applied) and not isinstance(outcome.facts, Compacted):
-            # Media left the view without a boundary: a resume must still know what the last response measured.
-            tracking = replace(tracking, anchor=self.counter.anchor_state(ctx.view) or tracking.anchor)
         return self._result(ctx, [("reactive", outcome)], tracking, count)
 
     async def preview(self, ctx: PipelineContext, *, upto: int | None = None, start: int = 0) -> Preview | Declined:
@@ -203,8 +205,7 @@ class Pipeline:
         before: AutoCompactTracking | None = None,
     ) -> PipelineResult:
         records = [record for _, outcome in outcomes for record in outcome.records]
-        if tracking != (before or ctx.tracking) or records:
-            tracking = replace(tracking, calibration=self.counter.calibration.to_json())
+        if tracking != (before or ctx.tracking):
             records.append(NewRecord(ctx.ports.new_uuid(), TrackingSaved(tracking.to_json())))
         # A boundary or an edit of history leaves nothing for the server to drop.
         is_edited = any(isinstance(outcome, Applied) and outcome.records for _, outcome in outcomes)

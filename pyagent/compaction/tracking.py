@@ -40,8 +40,6 @@ class AutoCompactTracking:
     poor_compactions: int = 0
     poor_trigger_tokens: int = 0
     """The trigger under which they were poor: another window is another chance."""
-    anchor: JsonObject = field(default_factory=dict)
-    """`ContextCounter.anchor_state` before the last edit of history."""
     calibration: JsonObject = field(default_factory=dict)
 
     @property
@@ -88,7 +86,6 @@ class AutoCompactTracking:
             turn_id=turn_id,
             poor_compactions=((self.poor_compactions if same_trigger else 0) + 1) if is_poor else 0,
             poor_trigger_tokens=trigger_tokens,
-            anchor={},
         )
         if not is_by_model:
             return compacted
@@ -109,7 +106,6 @@ class AutoCompactTracking:
             "told": self.is_told,
             "poor": self.poor_compactions,
             "poor_trigger": self.poor_trigger_tokens,
-            "anchor": self.anchor,
             "calibration": self.calibration,
         }
 
@@ -145,6 +141,5 @@ class AutoCompactTracking:
             is_told=raw.get("told") is True,
             poor_compactions=number("poor"),
             poor_trigger_tokens=number("poor_trigger"),
-            anchor=mapping("anchor"),
             calibration=mapping("calibration"),
         )

@@ -106,7 +106,8 @@ class FakeSampler:
 
 
 class FakeContext:
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
         self.recoveries: list[int] = []
         self.can_recover = True
 
@@ -116,6 +117,9 @@ class FakeContext:
     async def recover(self, error: PromptTooLongError, refusals: int) -> bool:
         self.recoveries.append(refusals)
         return self.can_recover
+
+    def commit_response(self, entry: AssistantEntry) -> None:
+        self.journal.commit(entry)
 
     def after_response(self, answer: Response) -> None:
         """Nothing to note."""
@@ -202,7 +206,7 @@ async def stage(script: Sequence[Step], *tools: FakeTool) -> AsyncIterator[Stage
         clock=lambda: START + timedelta(seconds=next(ticks)),
         new_uuid=lambda: f"u{next(ids)}",
     )
-    sampler, context, gatekeeper, limits = FakeSampler(script), FakeContext(), FakeGatekeeper(), NoLimits()
+    sampler, context, gatekeeper, limits = FakeSampler(script), FakeContext(journal), FakeGatekeeper(), NoLimits()
     by_name = {tool.name: tool for tool in tools or (FakeTool(),)}
 
     def context_for(use_id: str, report: Callable[[str], None]) -> ToolContext:

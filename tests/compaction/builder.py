@@ -67,7 +67,10 @@ class Talk:
     def answer(self, text: str = "done", **options: Any) -> Record:
         return self.assistant([{"type": "text", "text": text}], **options)
 
-    def assistant(
+    def assistant(self, content: list[JsonObject], **options: Any) -> Record:
+        return self.write(self.response(content, **options))
+
+    def response(
         self,
         content: list[JsonObject],
         *,
@@ -76,19 +79,17 @@ class Talk:
         model: str = MODEL,
         stop_reason: str | None = "end_turn",
         cache_ttl_s: int = 300,
-    ) -> Record:
-        return self.write(
-            AssistantEntry(
-                message_id or self.new_id("msg"),
-                model,
-                tuple(content),
-                stop_reason,
-                usage or Usage(),
-                "digest",
-                "profile",
-                request_started_at=self.now,
-                cache_ttl_s=cache_ttl_s,
-            )
+    ) -> AssistantEntry:
+        return AssistantEntry(
+            message_id or self.new_id("msg"),
+            model,
+            tuple(content),
+            stop_reason,
+            usage or Usage(),
+            "digest",
+            "profile",
+            request_started_at=self.now,
+            cache_ttl_s=cache_ttl_s,
         )
 
     def results(self, *blocks: Block) -> Record:

@@ -23,6 +23,7 @@ from pyagent.compaction.ports import (
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import ModelError
 from pyagent.events import Event
+from pyagent.log import AssistantEntry, Payload, Record, TrackingSaved
 from pyagent.messages import JsonObject, Usage
 from pyagent.settings import CompactionSettings
 from tests.compaction.builder import MODEL, Talk, WordTokenizer
@@ -157,6 +158,25 @@ class Bench:
 
     async def overflow(self, error: ModelError, refusals: int = 1) -> PipelineResult:
         return self.take(await self.pipeline.on_overflow(self.context(), error, refusals))
+
+    def write(self, payload: Payload) -> Record:
+        """Write an entry as the conversation does: a response with what was measured of it and what is remembered
+        from then on."""
+        if not isinstance(payload, AssistantEntry):
+            return self.talk.write(payload)
+        state, uuid = self.talk.state, self.talk.new_id("assistant")
+        entry = self.pipeline.measured(state.view, payload, uuid=uuid, seq=state.next_seq, at=self.talk.now)
+        record = self.talk.write(entry, uuid=uuid)
+        self.tracking = self.pipeline.after_response(self.context())
+        self.talk.write(TrackingSaved(self.tracking.to_json()))
+        return record
+
+    def answer(self, text: str, usage: Usage | None = None) -> Record:
+        return self.write(self.talk.response([{"type": "text", "text": text}], usage=usage))
+
+    def resumed(self) -> Pipeline:
+        """The pipeline of a session that was just opened from its file."""
+        return Pipeline.resumed(WordTokenizer(), AutoCompactTracking.from_json(self.talk.state.tracking))
 
     def tokens(self) -> int:
         return self.pipeline.count(self.context()).tokens

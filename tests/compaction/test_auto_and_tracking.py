@@ -97,11 +97,11 @@ def test_three_compactions_that_leave_the_context_almost_full_are_enough() -> No
 
 
 def test_tracking_survives_the_session_file() -> None:
-    tracking = AutoCompactTracking(True, 3, "tx", 2, START, "down", True, 1, 167_000, {"uuid": "u"}, {"factors": {}})
+    tracking = AutoCompactTracking(True, 3, "tx", 2, START, "down", True, 1, 167_000, {"factors": {}})
     assert AutoCompactTracking.from_json(tracking.to_json()) == tracking
     assert tracking.after_request().turn_counter == 4
 
 
-@pytest.mark.parametrize("raw", [{}, {"failures": "x", "failed_at": 3, "anchor": []}, {"failed_at": "2026-01-01"}])
+@pytest.mark.parametrize("raw", [{}, {"failures": "x", "failed_at": 3, "calibration": []}, {"failed_at": "2026-01-01"}])
 def test_damaged_tracking_reads_as_a_fresh_start(raw: dict[str, Any]) -> None:
     assert AutoCompactTracking.from_json(raw) == AutoCompactTracking()

@@ -11,10 +11,11 @@ from pyagent.compaction.count import (
     TokenLedger,
     family_of,
 )
-from pyagent.log import Boundary, ClearResults, Snip, UserEntry
+from pyagent.log import Boundary, ClearResults, Payload, Revoke, SetHead, Snip, UserEntry
 from pyagent.messages import ImageBlock, TextBlock, ToolResultBlock, Usage, image_tokens
 from pyagent.view import View
 from tests.compaction.builder import Talk, WordTokenizer, with_usage, words
+from tests.compaction.fakes import Bench
 
 FAMILY: ModelFamily = "claude_from_4_7"
 
@@ -85,30 +86,24 @@ def test_a_response_split_over_entries_with_its_results_between_counts_once() ->
     assert count(talk.view) == 2_500 + 528 + 3 * 20
 
 
-def test_a_clearing_lowers_the_count_at_once() -> None:
+def test_a_clearing_lowers_the_count_at_once_and_so_it_stays_after_a_resume() -> None:
+    bench = Bench(Talk(), overhead_tokens=0)
+    bench.talk.prompt("start")
+    use_id = bench.talk.call("Read", words(1_000), file_path="/a")
+    bench.answer("ok", usage=with_usage(2_500))
+    assert bench.tokens() == 2_500
+    bench.talk.write(ClearResults({use_id: "[gone]"}))
+    assert bench.tokens() == pytest.approx(2_500 - 1_600, abs=5)
+    assert bench.resumed().count(bench.context()) == bench.pipeline.count(bench.context())
+
+
+def test_behind_an_edit_all_is_estimated_where_nothing_was_measured_with_the_response() -> None:
     talk = Talk()
     talk.prompt("start")
     use_id = talk.call("Read", words(1_000), file_path="/a")
     talk.answer("ok", usage=with_usage(2_500))
-    counter = ContextCounter(WordTokenizer())
-    assert count(talk.view, counter=counter) == 2_500
     talk.write(ClearResults({use_id: "[gone]"}))
-    assert count(talk.view, counter=counter) == pytest.approx(2_500 - 1_600, abs=5)
-
-
-def test_after_a_resume_the_remembered_anchor_still_lowers_the_count() -> None:
-    talk = Talk()
-    talk.prompt("start")
-    use_id = talk.call("Read", words(1_000), file_path="/a")
-    talk.answer("ok", usage=with_usage(2_500))
-    first = ContextCounter(WordTokenizer())
-    state = first.anchor_state(talk.view)
-    talk.write(ClearResults({use_id: "[gone]"}))
-    resumed = ContextCounter(WordTokenizer())
-    resumed.remember_anchor(state)
-    assert count(talk.view, counter=resumed) == pytest.approx(900, abs=5)
-    resumed.remember_anchor({"uuid": 3})
-    assert count(talk.view, counter=ContextCounter(WordTokenizer())) < 100, "without it, all is estimated"
+    assert count(talk.view, counter=ContextCounter(WordTokenizer())) < 100
 
 
 def test_usage_from_before_a_boundary_never_anchors() -> None:
@@ -148,23 +143,47 @@ def test_a_doubled_first_report_falls_back_to_the_estimate() -> None:
 
 
 def test_the_factor_moves_towards_the_session_s_own_ratio_within_its_bounds() -> None:
-    talk = Talk()
-    talk.prompt(words(1_000))
-    talk.answer("ok", usage=with_usage(1_500))
+    bench = talk_with_a_ratio_of_one(20)
+    calibration = bench.pipeline.counter.calibration
+    assert calibration.factor("claude_from_4_7") == pytest.approx(1.0, abs=0.05)
+    assert calibration.factor("other") == INITIAL_FACTORS["other"]
+    assert Calibration.from_json(calibration.to_json()) == calibration
+
+
+def test_counting_however_often_moves_no_factor() -> None:
+    bench = talk_with_a_ratio_of_one(3)
+    before = bench.pipeline.counter.calibration
+    assert [bench.tokens() for _ in range(3)] == [bench.tokens()] * 3
+    assert bench.pipeline.counter.calibration == before
+
+
+def talk_with_a_ratio_of_one(rounds: int) -> Bench:
+    bench = Bench(Talk(), overhead_tokens=0)
+    bench.talk.prompt(words(1_000))
     tokens = 1_500
-    for _ in range(20):
-        talk.call("Read", words(2_000), usage=with_usage(tokens), file_path="/a")
-        tokens += 2_040
-    counter = ContextCounter(WordTokenizer())
-    counter.count(talk.view, 0, FAMILY)
-    assert counter.calibration.factor("claude_from_4_7") == pytest.approx(1.0, abs=0.05)
-    assert counter.calibration.factor("other") == INITIAL_FACTORS["other"]
-    assert Calibration.from_json(counter.calibration.to_json()).factor("claude_from_4_7") == pytest.approx(
-        counter.calibration.factor("claude_from_4_7"), abs=1e-5
+    bench.answer("ok", usage=with_usage(tokens))
+    for number in range(rounds):
+        bench.talk.prompt(words(2_000, f"w{number}"))
+        tokens += 2_020
+        bench.answer("ok", usage=with_usage(tokens))
+    return bench
+
+
+@pytest.mark.parametrize("extra", [0, 1, 2])
+def test_a_resumed_session_counts_what_the_running_one_counts_whatever_moved_in_between(extra: int) -> None:
+    """A calibration that only the running session knew once parted the two: 6,192 tokens here, 7,441 there."""
+    bench = talk_with_a_ratio_of_one(4)
+    moves: tuple[Payload, ...] = (
+        SetHead(bench.talk.state.records[6].seq),
+        Revoke(0),
+        Snip((bench.talk.view.items[2].uuid,)),
     )
+    bench.talk.write(moves[extra])
+    bench.talk.prompt(words(3_000))
+    assert bench.resumed().count(bench.context()) == bench.pipeline.count(bench.context())
 
 
-@pytest.mark.parametrize("raw", [None, 3, {"factors": {"claude_from_4_7": 99, "x": 1.5}}, {"through": "no"}])
+@pytest.mark.parametrize("raw", [None, 3, {"factors": {"claude_from_4_7": 99, "x": 1.5}}, {"factors": 3}])
 def test_a_damaged_calibration_reads_as_none(raw: object) -> None:
     assert Calibration.from_json(raw) == Calibration()
 
