@@ -325,6 +325,8 @@ class PromptReturned:
     """Text that goes back into the input line: a prompt interrupted before anything was answered, or taken back."""
 
     text: str
+    display: str = ""
+    """As it was typed, where the model would have got more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,6 +461,22 @@ class SubmitPrompt:
 
     text: str
     display: str = ""
+    images: tuple[str, ...] = ()
+    """Paths of images that go with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunShell:
+    """A command of the person's own, run unasked in the session's shell. The model is told of it unless it is private;
+    while work is under way it waits its turn like a prompt."""
+
+    command: str
+    is_private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LetRunOn:
+    """The command that is running goes on in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,5 +526,13 @@ class Shutdown:
 
 
 Command: TypeAlias = (
-    SubmitPrompt | TakeBackQueued | Interrupt | RunCommand | AnswerPermission | AnswerQuestion | Shutdown
+    SubmitPrompt
+    | RunShell
+    | LetRunOn
+    | TakeBackQueued
+    | Interrupt
+    | RunCommand
+    | AnswerPermission
+    | AnswerQuestion
+    | Shutdown
 )

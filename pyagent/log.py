@@ -247,11 +247,17 @@ class ToolRan:
 
 @dataclass(frozen=True, slots=True)
 class PromptQueued:
-    """Text typed while a turn ran; it becomes a prompt when `PromptTaken` or a turn's start takes it."""
+    """What was sent while work was under way; its turn comes when `PromptTaken` takes it."""
 
     kind: ClassVar[str] = "prompt_queued"
     prompt_id: str
     text: str
+    display: str = ""
+    """As typed, where the model gets more."""
+    images: tuple[str, ...] = ()
+    """Paths of the images that go with it."""
+    sort: Literal["prompt", "shell", "private_shell"] = "prompt"
+    """Text for the model, or a command of the person's own; a private one stays out of the context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +267,21 @@ class PromptTaken:
     kind: ClassVar[str] = "prompt_taken"
     prompt_id: str
     was_sent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ShellRan:
+    """A command the person ran with `!`, for the screen. What the model was told of it is the entry `entry_uuid`."""
+
+    kind: ClassVar[str] = "shell_ran"
+    run_id: str
+    command: str
+    output: str
+    is_error: bool = False
+    duration_s: float = 0.0
+    display: JsonObject = field(default_factory=dict)
+    entry_uuid: str = ""
+    """Empty if the model was told nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +406,7 @@ Fact: TypeAlias = (
     | ToolRan
     | PromptQueued
     | PromptTaken
+    | ShellRan
     | CallCost
     | CompactionFailed
     | TrackingSaved
@@ -419,6 +441,7 @@ _PAYLOADS: dict[str, type[Any]] = {
         ToolRan,
         PromptQueued,
         PromptTaken,
+        ShellRan,
         CallCost,
         CompactionFailed,
         TrackingSaved,

@@ -101,6 +101,8 @@ class Settings:
     bash_max_output_chars: int = 30_000
     bash_allowed_secrets: tuple[str, ...] = ()
     """Names of environment variables that Bash may see although they look like secrets, such as `GH_TOKEN`."""
+    answers_own_commands: bool = False
+    """Whether the model answers a command typed with `!` at once, instead of being told of it with the next prompt."""
     read_max_tokens: int = 25_000
     cache_edit_servers: tuple[str, ...] = ()
     """Base URLs of servers that take `cache_edits`; no other server ever sees that field."""

@@ -108,7 +108,7 @@ class ConversationState:
         self.session: SessionStarted | None = None
         self.settings: dict[str, str] = {}
         self.profiles: dict[str, JsonObject] = {}
-        self.queued_prompts: dict[str, str] = {}
+        self.queued: dict[str, PromptQueued] = {}
         self.tracking: JsonObject = {}
         self.totals: dict[str, ModelTotal] = {}
         """By model."""
@@ -166,6 +166,12 @@ class ConversationState:
         """Take the place of a state of all these records, which end with the ones known here."""
         whole = ConversationState(records)
         vars(self).update(vars(whole))
+
+    @property
+    def queued_prompts(self) -> dict[str, str]:
+        """What waits for its turn, oldest first: id → text, a command with its `!`."""
+        signs = {"prompt": "", "shell": "!", "private_shell": "!!"}
+        return {prompt_id: signs[queued.sort] + queued.text for prompt_id, queued in self.queued.items()}
 
     @property
     def view(self) -> View:
@@ -285,10 +291,10 @@ class ConversationState:
                 self.settings[name] = value
             case ProfileRecorded(profile_id=profile_id, body=body):
                 self.profiles[profile_id] = body
-            case PromptQueued(prompt_id=prompt_id, text=text):
-                self.queued_prompts[prompt_id] = text
+            case PromptQueued(prompt_id=prompt_id) as queued:
+                self.queued[prompt_id] = queued
             case PromptTaken(prompt_id=prompt_id):
-                self.queued_prompts.pop(prompt_id, None)
+                self.queued.pop(prompt_id, None)
             case TrackingSaved(state=state):
                 self.tracking = state
             case (

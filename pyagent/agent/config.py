@@ -225,6 +225,7 @@ _SCALARS: Mapping[str, tuple[str, Check]] = {
     "fileCheckpointingEnabled": ("has_file_checkpoints", _flag),
     "cleanupPeriodDays": ("cleanup_period_days", _whole(0)),
     "webSearch": ("is_web_search_on", _flag),
+    "respondToBashCommands": ("answers_own_commands", _flag),
     "autoCompactEnabled": ("compaction.is_auto_disabled", _is_on),
     "autoCompactWindow": ("compaction.window_tokens", _window),
     "permissions.defaultMode": ("permission_mode", _mode),

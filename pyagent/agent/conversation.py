@@ -11,19 +11,20 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from pyagent.agent.journal import Journal
 from pyagent.agent.tool_runner import PermissionAnswer
 from pyagent.agent.turn import TurnParts, run_turn
-from pyagent.errors import PyagentError
+from pyagent.errors import PyagentError, UsageError
 from pyagent.events import (
     AnswerPermission,
     AnswerQuestion,
     Command,
     EventSink,
     Interrupt,
+    LetRunOn,
     Notice,
     PermissionNeeded,
     PermissionQuestion,
@@ -36,6 +37,7 @@ from pyagent.events import (
     RecordCommitted,
     ReplayFinished,
     RunCommand,
+    RunShell,
     Shutdown,
     SubmitPrompt,
     TakeBackQueued,
@@ -43,8 +45,8 @@ from pyagent.events import (
     TurnFinished,
     TurnStarted,
 )
-from pyagent.log import PromptQueued, PromptTaken, Record, SetHead, TurnEnded, UserEntry
-from pyagent.messages import TextBlock, scrub_surrogates
+from pyagent.log import Payload, PromptQueued, PromptTaken, Record, SetHead, TurnEnded, UserEntry
+from pyagent.messages import Block, ImageBlock, TextBlock, scrub_surrogates
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +65,41 @@ class PermissionBook(Protocol):
 
 async def _nothing() -> None:
     """For conversations that keep no checkpoints."""
+
+
+class PersonShell(Protocol):
+    """Runs the person's own commands."""
+
+    async def run(self, command: str, *, is_private: bool) -> str:
+        """Run it and record what came of it; the prompt to answer at once, empty if there is none."""
+        ...
+
+    def let_run_on(self) -> str:
+        """Leave the running command to the background; what to tell the person."""
+        ...
+
+
+class NoShell:
+    """For conversations whose front end has no way to give commands."""
+
+    async def run(self, command: str, *, is_private: bool) -> str:
+        raise UsageError("This conversation has no shell.")
+
+    def let_run_on(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosed:
+    """What goes with a prompt: entries that stand right before it, and blocks of its own message."""
+
+    before: tuple[tuple[str, Payload], ...] = ()
+    """(uuid, payload); an empty uuid for any."""
+    images: tuple[ImageBlock, ...] = ()
+
+
+async def _nothing_enclosed(prompt: SubmitPrompt) -> Enclosed:
+    return Enclosed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +122,9 @@ class ConversationParts:
     """Ends what the conversation started: background tasks, open files."""
     after_turn: Callable[[], Awaitable[None]] = _nothing
     """Called when a turn is over, however it ended."""
+    enclose: Callable[[SubmitPrompt], Awaitable[Enclosed]] = _nothing_enclosed
+    """Reads the files and images that a prompt names. Raises `PyagentError` for an image that cannot be sent."""
+    shell: PersonShell = field(default_factory=NoShell)
     replayed: tuple[Record, ...] = ()
     """What is told of a resumed session at its opening."""
 
@@ -155,10 +195,13 @@ class Conversation:
             if self._waiting_commands:
                 self._run_command(self._waiting_commands.popleft())
             elif self._journal.state.queued_prompts:
-                prompt_id, text = next(iter(self._journal.state.queued_prompts.items()))
-                self._journal.commit(PromptTaken(prompt_id))
+                queued = next(iter(self._journal.state.queued.values()))
+                self._journal.commit(PromptTaken(queued.prompt_id))
                 self._tell_queue()
-                self._begin(self._turn(SubmitPrompt(text)))
+                if queued.sort == "prompt":
+                    self._begin(self._turn(SubmitPrompt(queued.text, queued.display, queued.images)))
+                else:
+                    self._begin(self._guarded(self._shell(RunShell(queued.text, queued.sort == "private_shell"))))
             else:
                 return
 
@@ -166,6 +209,11 @@ class Conversation:
         match command:
             case SubmitPrompt():
                 self._submit(command)
+            case RunShell():
+                self._run_shell(command)
+            case LetRunOn():
+                if told := self._parts.shell.let_run_on():
+                    self._parts.emit(Notice(told))
             case TakeBackQueued():
                 self._take_back()
             case Interrupt():
@@ -186,18 +234,43 @@ class Conversation:
         if not prompt.text.strip():
             return
         if self._work is not None:
-            self._journal.commit(PromptQueued(self._journal.new_uuid(), scrub_surrogates(prompt.text)))
-            self._tell_queue()
+            self._queue(prompt.text, prompt.display, prompt.images)
             return
         self._begin(self._turn(prompt))
+
+    def _run_shell(self, run: RunShell) -> None:
+        if not run.command.strip():
+            return
+        if self._work is not None:
+            self._queue(run.command, sort="private_shell" if run.is_private else "shell")
+            return
+        self._begin(self._guarded(self._shell(run)))
+
+    async def _shell(self, run: RunShell) -> None:
+        """Run the person's command, and answer it if that is wanted."""
+        asked = await self._parts.shell.run(scrub_surrogates(run.command), is_private=run.is_private)
+        if asked:
+            await self._turn(SubmitPrompt(asked, f"!{run.command}"))
+
+    def _queue(
+        self,
+        text: str,
+        display: str = "",
+        images: tuple[str, ...] = (),
+        sort: Literal["prompt", "shell", "private_shell"] = "prompt",
+    ) -> None:
+        uuid = self._journal.new_uuid()
+        self._journal.commit(PromptQueued(uuid, scrub_surrogates(text), scrub_surrogates(display), images, sort))
+        self._tell_queue()
 
     def _take_back(self) -> None:
         queued = self._journal.state.queued_prompts
         if queued:
             prompt_id, text = list(queued.items())[-1]
+            display = self._journal.state.queued[prompt_id].display
             self._journal.commit(PromptTaken(prompt_id, was_sent=False))
             self._tell_queue()
-            self._parts.emit(PromptReturned(text))
+            self._parts.emit(PromptReturned(text, display))
 
     def _tell_queue(self) -> None:
         self._parts.emit(QueueChanged(tuple(self._journal.state.queued_prompts.items())))
@@ -242,9 +315,13 @@ class Conversation:
         try:
             self._parts.check_prompt()
             await self._parts.prepare_prompt()
+            enclosed = await self._parts.enclose(prompt)
             head_seq = self._journal.state.next_seq - 1
             display = scrub_surrogates(prompt.display) if prompt.display != prompt.text else ""
-            entry = self._journal.commit(UserEntry((TextBlock(text),), origin="prompt", display=display))
+            for uuid, payload in enclosed.before:
+                self._journal.commit(payload, uuid=uuid)
+            content: tuple[Block, ...] = (*enclosed.images, TextBlock(text))
+            entry = self._journal.commit(UserEntry(content, origin="prompt", display=display))
             self._parts.emit(TurnStarted(entry.uuid))
             try:
                 result = await run_turn(self._turn_parts)
@@ -252,14 +329,14 @@ class Conversation:
                 await self._parts.after_turn()
         except asyncio.CancelledError:
             if entry is None:
-                self._parts.emit(PromptReturned(prompt.display or text))
+                self._parts.emit(PromptReturned(text, prompt.display))
             elif self._is_unanswered(entry):
                 self._journal.commit(SetHead(head_seq, reason="interrupted before an answer"))
-                self._parts.emit(PromptReturned(prompt.display or text))
+                self._parts.emit(PromptReturned(text, prompt.display))
             self._finish("interrupted", 0, started_at, "")
         except PyagentError as error:
             if entry is None:
-                self._parts.emit(PromptReturned(prompt.display or text))
+                self._parts.emit(PromptReturned(text, prompt.display))
             self._journal.commit(TurnEnded("failed", str(error)))
             self._parts.emit(TurnFailed(error.kind, error.message, error.hint))
         except Exception as error:

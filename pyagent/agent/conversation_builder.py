@@ -26,9 +26,11 @@ from pyagent.agent.journal import Clock, Journal
 from pyagent.agent.long_wait import asks_to_wait
 from pyagent.agent.memory_files import load_memory_files
 from pyagent.agent.memory_keeper import MemoryKeeper
+from pyagent.agent.mentions import PromptFiles
 from pyagent.agent.model_access import ModelAccess, ModelDesk
 from pyagent.agent.model_choice import ModelChoice
 from pyagent.agent.notes import DRAFT_SOURCE, NotesKeeper
+from pyagent.agent.own_shell import OwnShell
 from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.pipeline_ports import NoHooks
 from pyagent.agent.profile_book import ProfileBook
@@ -59,6 +61,8 @@ from pyagent.log import Boundary, Record, UserEntry
 from pyagent.messages import JsonObject
 from pyagent.settings import Settings
 from pyagent.state import ConversationState
+from pyagent.tools.bash import BashTool
+from pyagent.tools.read import ReadTool
 from pyagent.tools.recall import RECALL
 from pyagent.tools.shell import ShellSession
 from pyagent.tools.tool import AnyTool, Asker, ToolContext, nobody
@@ -348,6 +352,21 @@ class ConversationBuilder:
             permissions=self._gatekeeper,
             close=self._close,
             after_turn=self._after_turn,
+            enclose=PromptFiles(
+                ReadTool(self._settings),
+                gatekeeper=self._gatekeeper,
+                context_for=self._tool_context,
+                new_uuid=new_uuid,
+                emit=self._emit,
+            ).enclose,
+            shell=OwnShell(
+                BashTool(self._settings),
+                self._shell,
+                journal=journal,
+                emit=self._emit,
+                context_for=self._tool_context,
+                is_answered=self._settings.answers_own_commands,
+            ),
             replayed=self._replayed(),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pyagent.agent.session_store import KnowsOffsets, RecordSink
 from pyagent.errors import SessionError
-from pyagent.log import PromptQueued, Record, UserEntry
+from pyagent.log import PromptQueued, Record, ShellRan, UserEntry
 
 
 class DeferredSink:
@@ -25,7 +25,9 @@ class DeferredSink:
 
     def append(self, record: Record) -> None:
         payload = record.payload
-        if isinstance(payload, PromptQueued) or (isinstance(payload, UserEntry) and payload.origin == "prompt"):
+        if isinstance(payload, PromptQueued | ShellRan) or (
+            isinstance(payload, UserEntry) and payload.origin == "prompt"
+        ):
             self._has_prompt = True
         self._held.append(record)
         if not self._has_prompt or not self._is_open():

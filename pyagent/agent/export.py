@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pyagent.errors import UsageError
-from pyagent.log import AssistantEntry, Boundary, Record, UserEntry, record_to_line
+from pyagent.log import AssistantEntry, Boundary, Record, ShellRan, UserEntry, record_to_line
 from pyagent.messages import TextBlock, ToolResultBlock, ToolUseBlock, parse_block, text_of
 
 Speaker: TypeAlias = Literal["You", "Assistant", "Tool call", "Tool result", "Compaction"]
@@ -51,6 +51,9 @@ def parts_of(records: Iterable[Record]) -> Iterator[Part]:
                             yield Part("Tool call", json.dumps(arguments, ensure_ascii=False, indent=2), name)
                         case _:
                             pass
+            case ShellRan(command=command, output=output):
+                yield Part("Tool call", command, "run by you")
+                yield Part("Tool result", output, "error" if record.payload.is_error else "")
             case Boundary() as boundary:
                 figures = f"{boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens"
                 yield Part("Compaction", f"The conversation was compacted: {figures}.")

@@ -89,9 +89,11 @@ class BashTool:
             return ToolResult.of("\n".join(notes), display={"summary": f"in the background as {task.id}"})
 
         is_timed_out = await self._follow(task, tool_input, context)
-        if is_timed_out and task.is_background and task.state == "running":
+        is_let_go = task.let_go.is_set() and not task.done.is_set()
+        if (is_timed_out or is_let_go) and task.is_background and task.state == "running":
+            reason = "The user" if is_let_go else f"Still running after {self._timeout_s(tool_input):g} s: it"
             notes.append(
-                f"Still running after {self._timeout_s(tool_input):g} s: it goes on in the background as {task.id}. "
+                f"{reason} {'moved it to' if is_let_go else 'goes on in'} the background as {task.id}. "
                 "Above is its output so far; see the rest with BashOutput, stop it with KillShell."
             )
             task.text.flush_lines()
@@ -120,9 +122,7 @@ class BashTool:
         """Wait for the command, reporting what it writes. True if its time ran out; then it is killed or adopted."""
         reporter = asyncio.create_task(_report(task, context))
         try:
-            await asyncio.wait_for(task.done.wait(), self._timeout_s(tool_input))
-        except TimeoutError:
-            if task.done.is_set():
+            if await _ended_or_let_go(task, self._timeout_s(tool_input)):
                 return False
             if tool_input.timeout is None and can_go_on_in_background(tool_input.command):
                 context.shell.keep_in_background(task)
@@ -138,7 +138,6 @@ class BashTool:
                 await reporter
             if live := task.take_live():
                 context.report(live)
-        return False
 
     def _result(self, task: ShellTask, tool_input: BashInput, notes: list[str], is_timed_out: bool) -> ToolResult:
         is_failure = False
@@ -169,6 +168,17 @@ class BashTool:
 def _joined(text: str, notes: list[str]) -> str:
     text = text.strip("\n") if text.strip() else ""
     return "\n".join(part for part in (text, *notes) if part) or "(no output)"
+
+
+async def _ended_or_let_go(task: ShellTask, timeout_s: float) -> bool:
+    """Whether the command ended, or was left to the background, within the time."""
+    waits = [asyncio.create_task(event.wait()) for event in (task.done, task.let_go)]
+    try:
+        done, _ = await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    return bool(done) or task.done.is_set()
 
 
 async def _report(task: ShellTask, context: ToolContext) -> None:

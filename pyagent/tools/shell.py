@@ -73,6 +73,8 @@ class ShellTask:
     _partial_shown: str = ""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     """The shell has exited and what it wrote is read, even if a job it left behind still runs."""
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+    """The person wants it to go on in the background: nobody waits for it any more."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     watcher: asyncio.Task[None] | None = None
 
@@ -193,6 +195,14 @@ class ShellSession:
         """From now on the task is listed, and can be read and killed by its id."""
         task.is_background = True
         self._tasks[task.id] = task
+
+    def let_run_on(self) -> tuple[ShellTask, ...]:
+        """Leave every command that is waited for to the background; which these were."""
+        waited_for = tuple(task for task in self._running if not task.is_background and not task.done.is_set())
+        for task in waited_for:
+            self.keep_in_background(task)
+            task.let_go.set()
+        return waited_for
 
     async def stop(self, task: ShellTask, *, grace_s: float = TIMEOUT_GRACE_S) -> int:
         """End the whole tree; returns how many processes survived even SIGKILL. A cancel waits until it is done."""

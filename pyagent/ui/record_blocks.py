@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from pyagent.log import Boundary, ClearResults, CompactionFailed, Fold, Snip, TurnEnded, UserEntry
+from pyagent.log import Boundary, ClearResults, CompactionFailed, Fold, ShellRan, Snip, TurnEnded, UserEntry
 from pyagent.messages import DocumentBlock, ImageBlock, JsonObject, ToolResultBlock
 from pyagent.ui.blocks import Block, BlockKind, BlockState, DiffLine
 from pyagent.ui.diff import Hunk, patch_lines
@@ -27,7 +27,8 @@ _LAYER_WORDS = {
 QUIET_REASONS = frozenset({"", "end_turn", "completed", "stop_sequence", "tool_use", "refused_by_user"})
 """Ends of a turn that need no row of their own: the reader sees them in what stands above."""
 
-_SHOWN_TOOLS = frozenset({"TodoWrite"})
+OWN_SHELL = "Shell"
+_SHOWN_TOOLS = frozenset({"TodoWrite", OWN_SHELL})
 """Tools whose result is for the person as much as for the model."""
 
 _TASK_MARKS = {"completed": "[x]", "in_progress": "[~]"}
@@ -138,6 +139,13 @@ def tool_block(block_id: str, name: str, text: str = "", state: BlockState = Blo
     return Block(block_id, BlockKind.TOOL, text, name, state=state, collapsed=False if name in _SHOWN_TOOLS else None)
 
 
+def shell_block(ran: ShellRan) -> Block:
+    """A command of the person's own, with its output in sight: that is what it was run for."""
+    block = tool_block(f"tool:{ran.run_id}", OWN_SHELL, ran.command)
+    block = with_result(block, ran.output, is_error=ran.is_error)
+    return with_display(block, ran.command, ran.duration_s, ran.display)
+
+
 def tool_line(name: str, arguments: JsonObject) -> str:
     """The one line that says what a call does, from its input alone."""
     for key in ("command", "file_path", "pattern", "path", "url", "query", "description", "prompt"):
@@ -200,6 +208,8 @@ def _display_facts(display: JsonObject) -> tuple[str, ...]:
         facts.append(summary)
     elif isinstance(line_count, int):
         facts.append(_count(line_count, "line"))
+    if display.get("private"):
+        facts.append("not told to the model")
     if display.get("denied"):
         facts.append("not allowed")
     exit_code = display.get("exit_code")

@@ -43,6 +43,7 @@ from pyagent.log import (
     Record,
     Revoke,
     SetHead,
+    ShellRan,
     Snip,
     ToolRan,
     TurnEnded,
@@ -55,6 +56,7 @@ from pyagent.ui.record_blocks import (
     cleared_block,
     compaction_failed_block,
     result_texts,
+    shell_block,
     tool_block,
     tool_line,
     turn_end_block,
@@ -252,6 +254,8 @@ class TranscriptFold:
                 self._response(entry)
             case ToolRan() as ran:
                 self._tool_ran(ran)
+            case ShellRan() as ran_by_person:
+                self._put(shell_block(ran_by_person))
             case Boundary() as boundary:
                 summary = self._entries.get(boundary.summary_uuid)
                 text = summary.payload.text if summary and isinstance(summary.payload, UserEntry) else ""

@@ -91,7 +91,7 @@ class SessionStatus:
     @property
     def is_busy(self) -> bool:
         """Whether there is anything Esc would stop."""
-        return self.is_turn_running or self.is_compacting
+        return self.is_turn_running or self.is_compacting or bool(self.running_tools)
 
     @property
     def streamed_tokens(self) -> int:
@@ -245,7 +245,8 @@ def _writing(status: SessionStatus, phase: Phase, chars: int) -> SessionStatus:
 
 def _with_tools(status: SessionStatus, tools: tuple[tuple[str, str], ...]) -> SessionStatus:
     if not tools:
-        return replace(status, running_tools=(), phase=Phase.REQUESTING, detail="")
+        rest = Phase.REQUESTING if status.is_turn_running else Phase.IDLE
+        return replace(status, running_tools=(), phase=rest, detail="")
     names = list(dict.fromkeys(name for _, name in tools))
     detail = names[0] if len(tools) == 1 else f"{len(tools)} tools ({', '.join(names)})"
     return replace(status, running_tools=tools, phase=Phase.RUNNING, detail=detail)

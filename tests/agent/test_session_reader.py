@@ -220,7 +220,7 @@ def test_whoever_adds_to_the_state_must_save_it_too() -> None:
         *("records", "entries", "pending", "view", "files", "boundaries", "pins", "notes"),
     }
     assert {name for name in vars(ConversationState()) if not name.startswith("_")} == {
-        *("records", "session", "settings", "profiles", "queued_prompts", "tracking", "totals", "source_totals"),
+        *("records", "session", "settings", "profiles", "queued", "tracking", "totals", "source_totals"),
         *("compaction_failures", "notes_written"),
     }
 
