@@ -52,7 +52,6 @@ ESCAPE_AGAIN_S = 0.5
 TALL_ROWS = 20
 """From this height on there is a blank row to spare between the conversation and what stands below it."""
 
-UNFOLDED_KINDS = (BlockKind.TOOL, BlockKind.THINKING, BlockKind.BOUNDARY, BlockKind.CLEARED)
 MODE_CYCLE = ("default", "acceptEdits", "plan")
 """What Shift+Tab goes through. Never bypassPermissions: that takes a command or a flag."""
 
@@ -74,7 +73,7 @@ class PyagentApp(App[int]):
         Binding("ctrl+q", "ignore", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False, priority=True, id="app:suspend"),
         Binding("ctrl+l", "redraw", show=False, priority=True, id="app:redraw"),
-        Binding("ctrl+o", "fold_all", show=False, id="app:toggleTranscript"),
+        Binding("ctrl+o", "read_transcript", show=False, id="app:toggleTranscript"),
         Binding("escape", "interrupt", show=False, id="chat:cancel"),
         Binding("shift+tab", "next_mode", show=False, priority=True, id="chat:cycleMode"),
         Binding("alt+p", "pick_model", show=False, id="chat:modelPicker"),
@@ -133,7 +132,7 @@ class PyagentApp(App[int]):
 
     def compose(self) -> ComposeResult:
         menu = CompletionMenu()
-        yield Transcript()
+        yield Transcript(is_unfolded=self._invocation.is_verbose)
         yield QueuePanel()
         yield BusyLine()
         yield menu
@@ -148,6 +147,8 @@ class PyagentApp(App[int]):
 
     def on_mount(self) -> None:
         self._transcript = self.query_one(Transcript)
+        # Keys belong to the input line; those for reading work in the transcript's own view.
+        self._transcript.can_focus = False
         self._prompt = self.query_one(Prompt)
         self._busy = self.query_one(BusyLine)
         title = f"pyagent {self.version_text}"
@@ -351,12 +352,13 @@ class PyagentApp(App[int]):
     def action_redraw(self) -> None:
         self.refresh(repaint=True, layout=True)
 
-    def action_fold_all(self) -> None:
-        """Unfold everything, or fold it if anything is unfolded."""
-        foldable = [block for block in self._transcript.blocks if block.kind in UNFOLDED_KINDS and block.is_foldable]
-        is_any_open = any(not block.is_collapsed for block in foldable)
-        for kind in UNFOLDED_KINDS:
-            self._transcript.set_all_collapsed(kind, is_any_open)
+    def action_read_transcript(self) -> None:
+        """Show the whole transcript, everything unfolded, over the rest."""
+        if self._is_dialog_open:
+            raise SkipAction
+        from pyagent.ui.dialogs.transcript_view import TranscriptScreen
+
+        self.push_screen(TranscriptScreen(self._session, self._invocation.options.environ, self._transcript.top_id))
 
     def action_next_mode(self) -> None:
         if self._is_dialog_open:

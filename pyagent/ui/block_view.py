@@ -39,8 +39,8 @@ _STATE_WORD = {
 }
 
 
-def block_lines(block: Block, width_cells: int) -> list[Line]:
-    """All lines of a block."""
+def block_lines(block: Block, width_cells: int, detail_rows: int = MAX_DETAIL_ROWS) -> list[Line]:
+    """All lines of a block, at most `detail_rows` of an unfolded output or diff among them."""
     match block.kind:
         case BlockKind.USER:
             return _user(block, width_cells)
@@ -50,9 +50,9 @@ def block_lines(block: Block, width_cells: int) -> list[Line]:
         case BlockKind.THINKING:
             return _thinking(block, width_cells)
         case BlockKind.TOOL:
-            return _tool(block, width_cells)
+            return _tool(block, width_cells, detail_rows)
         case BlockKind.DIFF:
-            return _diff(block, width_cells)
+            return _diff(block, width_cells, detail_rows)
         case BlockKind.NOTICE | BlockKind.CLEARED:
             return _notice(block, width_cells)
         case BlockKind.ERROR:
@@ -158,7 +158,7 @@ def _thinking(block: Block, width_cells: int) -> list[Line]:
     return [head, *(line.indented((Span("    "),)) for line in body)]
 
 
-def _tool(block: Block, width_cells: int) -> list[Line]:
+def _tool(block: Block, width_cells: int, detail_rows: int) -> list[Line]:
     sign, role = _SIGN[block.state]
     spans = [Span(inert_row(block.title), "tool.name")]
     if block.text:
@@ -172,25 +172,25 @@ def _tool(block: Block, width_cells: int) -> list[Line]:
     if block.is_collapsed:
         return lines
     if block.diff:
-        lines += _indented_diff(block, width_cells)
+        lines += _indented_diff(block, width_cells, detail_rows)
     if block.detail:
-        lines += _output(block, width_cells)
+        lines += _output(block, width_cells, detail_rows)
     return lines
 
 
-def _output(block: Block, width_cells: int) -> list[Line]:
+def _output(block: Block, width_cells: int, detail_rows: int) -> list[Line]:
     """The end of the output matters while it runs and when it failed; its beginning otherwise."""
     source = block.detail.rstrip("\n").split("\n")
     wants_end = block.state in (BlockState.RUNNING, BlockState.FAILED, BlockState.INTERRUPTED)
-    shown = source[-MAX_DETAIL_ROWS:] if wants_end else source[:MAX_DETAIL_ROWS]
+    shown = source[-detail_rows:] if wants_end else source[:detail_rows]
     role = "error" if block.state is BlockState.FAILED and not block.title else "tool.output"
     rows: list[Line] = []
     for text in shown:
         visible = text.rpartition("\r")[2] if "\r" in text.rstrip("\r") else text
         rows += wrap_text(visible[:_MAX_OUTPUT_LINE_CHARS], width_cells - 7, role)
     hidden = len(source) - len(shown)
-    if len(rows) > MAX_DETAIL_ROWS:
-        rows = rows[-MAX_DETAIL_ROWS:] if wants_end else rows[:MAX_DETAIL_ROWS]
+    if len(rows) > detail_rows:
+        rows = rows[-detail_rows:] if wants_end else rows[:detail_rows]
     bar = (Span("    │ ", "rule"),)
     lines = [row.indented(bar) for row in rows]
     if hidden:
@@ -200,17 +200,17 @@ def _output(block: Block, width_cells: int) -> list[Line]:
     return lines
 
 
-def _indented_diff(block: Block, width_cells: int) -> list[Line]:
-    rows = diff_view(cap(block.diff, MAX_DETAIL_ROWS), width_cells - MARGIN_CELLS - 1)
+def _indented_diff(block: Block, width_cells: int, detail_rows: int) -> list[Line]:
+    rows = diff_view(cap(block.diff, detail_rows), width_cells - MARGIN_CELLS - 1)
     return [with_margin(row) for row in rows]
 
 
-def _diff(block: Block, width_cells: int) -> list[Line]:
+def _diff(block: Block, width_cells: int, detail_rows: int) -> list[Line]:
     added, removed = diff_counts(block.diff)
     spans = [Span(inert_row(block.title or block.text), "tool.name")]
     facts = f" · +{added} -{removed}" + _fold_mark(block)
     head = _headline("±", "accent", spans, facts, width_cells)
-    return [head] if block.is_collapsed else [head, *_indented_diff(block, width_cells)]
+    return [head] if block.is_collapsed else [head, *_indented_diff(block, width_cells, detail_rows)]
 
 
 def _notice(block: Block, width_cells: int) -> list[Line]:
@@ -256,7 +256,7 @@ def _banner(block: Block, width_cells: int) -> list[Line]:
     return lines
 
 
-def estimated_rows(block: Block, width_cells: int) -> int:
+def estimated_rows(block: Block, width_cells: int, detail_rows: int = MAX_DETAIL_ROWS) -> int:
     """A guess at the number of lines, without rendering: off by some, but 1,000 times cheaper."""
     room_cells = max(8, width_cells - 3)
     match block.kind:
@@ -267,6 +267,6 @@ def estimated_rows(block: Block, width_cells: int) -> int:
         case BlockKind.TOOL | BlockKind.DIFF:
             if block.is_collapsed:
                 return 1
-            return 1 + min(MAX_DETAIL_ROWS + 1, block.detail.count("\n") + bool(block.detail) + len(block.diff))
+            return 1 + min(detail_rows + 1, block.detail.count("\n") + bool(block.detail) + len(block.diff))
         case _:
             assert_never(block.kind)

@@ -200,7 +200,9 @@ def build_parser() -> argparse.ArgumentParser:
     general.add_argument("--verbose", action="store_true", help="show tool output and thinking unfolded")
     general.add_argument("--plain", action="store_true", help="line by line instead of a full screen")
     general.add_argument("--ax-screen-reader", action="store_true", help="plain mode worded for screen readers")
-    general.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    general.add_argument(
+        "--no-mouse", action="store_true", help="leave the mouse to the terminal (or PYAGENT_NO_MOUSE=1)"
+    )
 
     model = parser.add_argument_group("model and prompt")
     model.add_argument("--model", default="", metavar="MODEL", help="model to use; 'offline' needs no key")
@@ -302,7 +304,7 @@ def build_invocation(args: argparse.Namespace, environ: Mapping[str, str]) -> In
         is_verbose=args.verbose,
         picks_session=args.resume == "",
         screen_reader_via=reader,
-        has_mouse=not args.no_mouse,
+        has_mouse=not (args.no_mouse or _is_on(environ.get("PYAGENT_NO_MOUSE", ""))),
     )
     if front_end is FrontEnd.HEADLESS:
         return _with_piped_prompt(invocation)

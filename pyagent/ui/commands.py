@@ -138,7 +138,7 @@ KEYS: tuple[tuple[str, str], ...] = (
     ("Ctrl+R", "search earlier prompts"),
     ("Ctrl+C", "copy the selection, else empty the line, else stop, else (twice) leave"),
     ("Ctrl+D", "leave, on an empty line (twice)"),
-    ("Ctrl+O", "unfold or fold all tool output and thinking"),
+    ("Ctrl+O", "read the transcript, all unfolded: { } prompts, / search, [ print, v editor, q leave"),
     ("Shift+Tab", "next permission mode"),
     ("Alt+P", "choose the model"),
     ("PgUp / PgDn", "scroll; Ctrl+Home and Ctrl+End jump"),

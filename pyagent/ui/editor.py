@@ -1,4 +1,4 @@
-"""Writing a prompt in the user's own editor."""
+"""Handing text to the user's own programs: the prompt to an editor, the transcript to whatever reads."""
 
 from __future__ import annotations
 
@@ -15,20 +15,35 @@ def edited_text(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
     The screen must be suspended: the editor gets the terminal's own streams.
     """
-    command = shlex.split(environ.get("VISUAL") or environ.get("EDITOR") or "vi")
+    command = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    return _run(command, "prompt.md", text, "EDITOR")
+
+
+def read_text(text: str, environ: Mapping[str, str]) -> str:
+    """Open a text for reading; why that could not be done (empty if it could). The screen must be suspended."""
+    named = next((name for name in ("VISUAL", "EDITOR", "PAGER") if environ.get(name)), "")
+    return _run(environ[named] if named else "less", "transcript.md", text, named or "PAGER")[1]
+
+
+def _run(command: str, name: str, text: str, variable: str) -> tuple[str, str]:
+    """Run a command on a file with the text; what the file holds afterwards, and what went wrong."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        return text, f"${variable} cannot be read as a command: {error}."
     with tempfile.TemporaryDirectory(prefix="pyagent-") as folder:
-        path = Path(folder) / "prompt.md"
-        path.write_text(text, "utf-8")
+        path = Path(folder) / name
+        path.write_text(text, "utf-8", "replace")
         try:
             done = subprocess.run(
-                [*command, str(path)],
+                [*words, str(path)],
                 stdin=sys.__stdin__,
                 stdout=sys.__stdout__,
                 stderr=sys.__stderr__,
                 check=False,
             )
         except OSError as error:
-            return text, f"Cannot start {command[0]}: {error.strerror}. Set $EDITOR to another one."
+            return text, f"Cannot start {words[0]}: {error.strerror}. Set ${variable} to another one."
         if done.returncode != 0:
-            return text, f"{command[0]} ended with code {done.returncode}; the text is as it was."
+            return text, f"{words[0]} ended with code {done.returncode}; the text is as it was."
         return path.read_text("utf-8", "replace").removesuffix("\n"), ""

@@ -1,5 +1,7 @@
 """Reads the terminal: what is pasted stays text, whatever it holds, and no byte ends the reading.
 
+Writing goes through `columns`, so that rows stay aligned whatever the terminal takes a character's width to be.
+
 The parser underneath takes an escape character inside a bracketed paste for the start of a key: a pasted log with
 colours would press keys, Enter among them. It also looks at every character, a second for a megabyte. So it is shown
 where a paste begins and ends, but never what is in it.
@@ -15,6 +17,8 @@ from collections import deque
 from textual import events
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+
+from pyagent.ui.columns import placed
 
 _START, _END = "\x1b[200~", "\x1b[201~"
 _READ_BYTES = 1 << 16
@@ -66,7 +70,11 @@ def _overlap(text: str, marker: str) -> int:
 
 
 class InputDriver(LinuxDriver):
-    """The terminal driver, with its own reading of the keyboard."""
+    """The terminal driver, with its own reading of the keyboard and columns that stay where they are put."""
+
+    def write(self, data: str) -> None:
+        """Write a frame or a control sequence."""
+        super().write(placed(data))
 
     def run_input_thread(self) -> None:
         """Turn bytes into events until told to stop. A byte that is no UTF-8 becomes a replacement character."""

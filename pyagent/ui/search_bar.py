@@ -17,7 +17,6 @@ class SearchBar(Input):
     DEFAULT_CSS = """
     SearchBar { display: none; height: 1; border: none; padding: 0 1; background: $surface; }
     SearchBar:focus { border: none; }
-    SearchBar.-open { display: block; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -41,9 +40,9 @@ class SearchBar(Input):
         self._transcript = transcript
 
     def open(self) -> None:
-        """Show the line and take the keys."""
-        self.add_class("-open")
-        self.focus()
+        """Show the line and take the keys, from the very next one on."""
+        self.display = True
+        self.screen.set_focus(self, scroll_visible=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -57,7 +56,7 @@ class SearchBar(Input):
         self._transcript.action_find_next(direction)
 
     def action_leave(self) -> None:
-        self.remove_class("-open")
+        self.display = False
         self.value = ""
         self._transcript.clear_find()
         self.post_message(self.Closed())

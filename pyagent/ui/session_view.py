@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,7 +43,8 @@ from pyagent.events import (
 )
 from pyagent.launch import AgentHandle, AgentStarter
 from pyagent.ui import commands
-from pyagent.ui.blocks import FOLDED_BY_DEFAULT, Block, BlockKind
+from pyagent.ui.applying import apply_changes
+from pyagent.ui.blocks import Block, BlockKind
 from pyagent.ui.busy import SPINNER_FRAME_S, BusyLine, QueuePanel
 from pyagent.ui.cli import EXIT_FAILURE, Invocation
 from pyagent.ui.dialogs.approval import ApprovalScreen
@@ -52,7 +54,7 @@ from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.prompt import Prompt
 from pyagent.ui.pump import EventPump
 from pyagent.ui.questions import Asked, answer_to, dialog_contents, dialog_of
-from pyagent.ui.reduce import AllReplaced, BlockGone, BlockPut, Change, TextGrown, TranscriptFold
+from pyagent.ui.reduce import Change, TranscriptFold
 from pyagent.ui.status import SessionStatus, reduce_status
 from pyagent.ui.statusbar import StatusBar
 from pyagent.ui.transcript import Transcript
@@ -63,9 +65,6 @@ if TYPE_CHECKING:
 
 QUIET_KEYS_S = 0.6
 """A dialog waits until no key was pressed for this long: the next letter of a sentence must not answer it."""
-
-_FIELDS = ("kind", "text", "title", "detail", "state", "facts", "diff", "elapsed_s")
-"""What a block may change; whether it is folded belongs to the reader."""
 
 HINT_S = 4.0
 """Time for a remark that is to be read, not acted upon."""
@@ -86,6 +85,7 @@ class SessionView:
         self._invocation = invocation
         self._clock = clock
         self._transcript = app.query_one(Transcript)
+        self._transcripts = [self._transcript]
         self._prompt = app.query_one(Prompt)
         self._busy = app.query_one(BusyLine)
         self._queue = app.query_one(QueuePanel)
@@ -123,7 +123,9 @@ class SessionView:
     def take(self, batch: list[Event]) -> None:
         """Show a batch of events."""
         self.take_count += 1
-        with self._transcript.changes():
+        with ExitStack() as placed:
+            for transcript in self._transcripts:
+                placed.enter_context(transcript.changes())
             for event in batch:
                 self.status = reduce_status(self.status, event)
                 self._show(self._fold.apply(event), event)
@@ -135,41 +137,23 @@ class SessionView:
         if isinstance(event, RecordCommitted) and event.is_replay:
             self._is_loading = True
             return
-        if isinstance(event, ReplayFinished):
-            self._is_loading = False
-            self._load(self._fold.blocks)
-            return
-        if isinstance(event, OlderRecords):
-            self._transcript.load_older(self._as_unfolded(block) for block in self._fold.blocks)
-        elif not self._is_loading:
-            for change in changes:
-                self._apply(change)
+        for transcript in self._transcripts:
+            if isinstance(event, ReplayFinished):
+                transcript.load(self._fold.blocks)
+            elif isinstance(event, OlderRecords):
+                transcript.load_older(self._fold.blocks)
+            elif not self._is_loading:
+                apply_changes(transcript, changes)
+        self._is_loading = self._is_loading and not isinstance(event, ReplayFinished)
 
-    def _apply(self, change: Change) -> None:
-        match change:
-            case BlockPut(block=block) if block.id in self._transcript:
-                shown = self._transcript.block(block.id)
-                changed = {
-                    name: getattr(block, name) for name in _FIELDS if getattr(block, name) != getattr(shown, name)
-                }
-                if changed:
-                    self._transcript.update(block.id, **changed)
-            case BlockPut(block=block):
-                self._transcript.append(self._as_unfolded(block))
-            case TextGrown(block_id=block_id, delta=delta):
-                self._transcript.append_text(block_id, delta)
-            case BlockGone(block_id=block_id):
-                self._transcript.remove_block(block_id)
-            case AllReplaced(blocks=blocks):
-                self._load(blocks)
+    def show_in(self, transcript: Transcript) -> None:
+        """Show the conversation in another transcript as well, from its beginning to what is still to come."""
+        transcript.load(self._fold.blocks)
+        self._transcripts.append(transcript)
 
-    def _load(self, blocks: tuple[Block, ...]) -> None:
-        self._transcript.load(self._as_unfolded(block) for block in blocks)
-
-    def _as_unfolded(self, block: Block) -> Block:
-        if not self._invocation.is_verbose or block.kind not in FOLDED_BY_DEFAULT or block.collapsed is not None:
-            return block
-        return replace(block, collapsed=False)
+    def leave(self, transcript: Transcript) -> None:
+        """Show no more in that transcript."""
+        self._transcripts.remove(transcript)
 
     def _react(self, event: Event) -> None:
         match event:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from rich.segment import Segment
@@ -21,7 +22,8 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from pyagent.ui.blocks import Block, BlockKind
+from pyagent.ui.block_view import MAX_DETAIL_ROWS
+from pyagent.ui.blocks import FOLDED_BY_DEFAULT, Block, BlockKind
 from pyagent.ui.lines import BLANK_LINE, Line, join_copied
 from pyagent.ui.strips import line_strip, painted
 from pyagent.ui.theme import Palette, palette
@@ -46,6 +48,9 @@ class Transcript(ScrollView, can_focus=True):
         scrollbar-size-vertical: 1;
     }
     """
+
+    FOCUS_ON_CLICK = False
+    """A click unfolds or selects; what is typed next belongs to the input line all the same."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", "Line up", show=False),
@@ -90,9 +95,18 @@ class Transcript(ScrollView, can_focus=True):
             super().__init__()
             self.block_id = block_id
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        is_unfolded: bool = False,
+        detail_rows: int = MAX_DETAIL_ROWS,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """`is_unfolded` shows new blocks unfolded that would be folded, `detail_rows` of each at most."""
         super().__init__(id=id, classes=classes)
-        self._model = TranscriptModel()
+        self._is_unfolded = is_unfolded
+        self._model = TranscriptModel(detail_rows=detail_rows)
         self._batch_depth = 0
         self._is_placing = False
         self._palette: Palette | None = None
@@ -117,7 +131,12 @@ class Transcript(ScrollView, can_focus=True):
     def append(self, block: Block) -> None:
         """Add a block at the end."""
         with self._changing():
-            self._model.append(block)
+            self._model.append(self._as_unfolded(block))
+
+    def _as_unfolded(self, block: Block) -> Block:
+        if not self._is_unfolded or block.kind not in FOLDED_BY_DEFAULT or block.collapsed is not None:
+            return block
+        return replace(block, collapsed=False)
 
     def update(self, block_id: str, **changes: Any) -> None:
         """Change fields of a block."""
@@ -139,7 +158,7 @@ class Transcript(ScrollView, can_focus=True):
         """Replace everything and go to the end."""
         self.clear_find()
         with self._changing():
-            self._model.load(blocks)
+            self._model.load(map(self._as_unfolded, blocks))
             self.follow = True
 
     def load_older(self, blocks: Iterable[Block]) -> None:
@@ -147,7 +166,7 @@ class Transcript(ScrollView, can_focus=True):
         index, line = self._top_line() if len(self._model) else (0, 0)
         count_before = len(self._model)
         self.clear_find()
-        self._model.load(blocks)
+        self._model.load(map(self._as_unfolded, blocks))
         self.follow = False
         self._place((max(0, index + len(self._model) - count_before), line))
 
@@ -303,6 +322,11 @@ class Transcript(ScrollView, can_focus=True):
         elif direction > 0:
             self.action_scroll_end()
 
+    @property
+    def top_id(self) -> str:
+        """The block at the top of the view; empty while the end is followed or nothing is there."""
+        return "" if self.follow or not len(self._model) else self._model[self._top_line()[0]].id
+
     def show_block(self, block_id: str) -> None:
         """Scroll so that a block stands at the top (as far as there is text below it)."""
         index = self._model.index(block_id)
@@ -363,13 +387,6 @@ class Transcript(ScrollView, can_focus=True):
             target = self._model.neighbour(last + 1, -1)
             if target is not None and target >= self._top_line()[0]:
                 self.toggle(self._model[target].id)
-
-    def set_all_collapsed(self, kind: BlockKind, collapsed: bool) -> None:
-        """Fold or unfold every block of a kind."""
-        top = self._top_line() if len(self._model) else None
-        for block in [block for block in self._model if block.kind is kind and block.is_foldable]:
-            self._model.update(block.id, collapsed=collapsed)
-        self._place(top)
 
     def action_open_block(self) -> None:
         """Ask for the pager on the chosen block."""

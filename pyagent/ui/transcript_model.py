@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyagent.ui.block_view import MARGIN_CELLS, assistant_end, block_lines, estimated_rows, needs_gap, with_margin
+from pyagent.ui.block_view import (
+    MARGIN_CELLS,
+    MAX_DETAIL_ROWS,
+    assistant_end,
+    block_lines,
+    estimated_rows,
+    needs_gap,
+    with_margin,
+)
 from pyagent.ui.blocks import Block, BlockKind, BlockState
 from pyagent.ui.heights import Heights
 from pyagent.ui.lines import BLANK_LINE, Line
@@ -34,8 +42,10 @@ class Rendered:
 class TranscriptModel:
     """Blocks in order. Rows count from 0 over all blocks; a block's blank row before it belongs to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, detail_rows: int = MAX_DETAIL_ROWS) -> None:
+        """`detail_rows` of an unfolded output or diff are shown at most."""
         self.width_cells = _DEFAULT_WIDTH_CELLS
+        self._detail_rows = detail_rows
         self.heights = Heights()
         self._blocks: list[Block] = []
         self._gaps: list[bool] = []
@@ -67,7 +77,7 @@ class TranscriptModel:
         self._index_by_id[block.id] = index
         self._blocks.append(block)
         self._gaps.append(gap)
-        self.heights.append(estimated_rows(block, self.width_cells) + gap)
+        self.heights.append(self._estimate(block) + gap)
         return index
 
     def load(self, blocks: Iterable[Block]) -> None:
@@ -82,7 +92,7 @@ class TranscriptModel:
             self._blocks.append(block)
             gap = needs_gap(previous, block)
             self._gaps.append(gap)
-            rows.append(estimated_rows(block, self.width_cells) + gap)
+            rows.append(self._estimate(block) + gap)
             previous = block
         self.heights.reset(rows)
 
@@ -118,7 +128,7 @@ class TranscriptModel:
         if was_rendered:
             self.rendered(index)
         else:
-            self.heights.change(index, estimated_rows(block, self.width_cells) + self._gaps[index])
+            self.heights.change(index, self._estimate(block) + self._gaps[index])
         return index
 
     def append_text(self, block_id: str, delta: str) -> int:
@@ -133,7 +143,7 @@ class TranscriptModel:
             del self._rendered[index]
             self.rendered(index)
         else:
-            self.heights.change(index, estimated_rows(self._blocks[index], self.width_cells) + self._gaps[index])
+            self.heights.change(index, self._estimate(self._blocks[index]) + self._gaps[index])
         return index
 
     def set_width(self, width_cells: int) -> None:
@@ -142,9 +152,10 @@ class TranscriptModel:
             return
         self.width_cells = width_cells
         self._rendered.clear()
-        self.heights.reset(
-            estimated_rows(block, width_cells) + gap for block, gap in zip(self._blocks, self._gaps, strict=True)
-        )
+        self.heights.reset(self._estimate(block) + gap for block, gap in zip(self._blocks, self._gaps, strict=True))
+
+    def _estimate(self, block: Block) -> int:
+        return estimated_rows(block, self.width_cells, self._detail_rows)
 
     def rendered(self, index: int) -> Rendered:
         """A block's lines, made now if need be; its height is exact from here on."""
@@ -159,7 +170,7 @@ class TranscriptModel:
             stream.feed(block.text)
             rendered = Rendered([*head, *map(with_margin, stream.lines)], stream=stream)
         else:
-            rendered = Rendered(head + block_lines(block, self.width_cells))
+            rendered = Rendered(head + block_lines(block, self.width_cells, self._detail_rows))
         self._rendered[index] = rendered
         if len(self._rendered) > CACHED_BLOCK_COUNT:
             self._drop_oldest()

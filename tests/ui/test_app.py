@@ -382,18 +382,21 @@ async def test_a_resumed_session_shows_its_conversation_at_once_and_follows_its_
         assert s.transcript.follow
 
 
-async def test_ctrl_o_unfolds_everything_and_folds_it_again(tmp_path: Path) -> None:
+async def test_ctrl_o_shows_all_unfolded_and_what_still_comes_and_leaves_the_screen_as_it_was(tmp_path: Path) -> None:
     async with session(tmp_path) as s:
         r = s.recorder
         await s.emit(
             r.commit(answer(thinking("hm"), tool_use("t1", "Bash", command="ls"))), r.commit(tool_result("t1", "a\nb"))
         )
         foldable = [block for block in s.transcript.blocks if block.is_foldable]
-        assert all(block.is_collapsed for block in foldable)
         await s.pilot.press("ctrl+o")
-        assert not any(s.transcript.block(block.id).is_collapsed for block in foldable)
+        reading = s.app.screen.query_one(Transcript)
+        assert not any(reading.block(block.id).is_collapsed for block in foldable)
+        await s.emit(r.commit(tool_result("t2", "late")), TextDelta("still coming"))
+        assert reading.blocks[-1].text == "still coming"
         await s.pilot.press("ctrl+o")
         assert all(s.transcript.block(block.id).is_collapsed for block in foldable)
+        assert s.transcript.blocks[-1].text == "still coming"
 
 
 async def test_a_session_that_cannot_open_ends_the_program_with_its_reason(tmp_path: Path) -> None:

@@ -162,6 +162,12 @@ def test_skipping_permissions_is_the_bypass_mode() -> None:
     assert invocation("--plain", "--dangerously-skip-permissions").options.permission_mode == "bypassPermissions"
 
 
+def test_the_mouse_is_left_to_the_terminal_by_flag_or_environment() -> None:
+    assert invocation(environ={"TERM": "xterm"}).has_mouse
+    assert not invocation("--no-mouse", environ={"TERM": "xterm"}).has_mouse
+    assert not invocation(environ={"TERM": "xterm", "PYAGENT_NO_MOUSE": "1"}).has_mouse
+
+
 def test_screen_reader_mode_is_plain_and_names_what_turned_it_on() -> None:
     assert invocation("--ax-screen-reader").screen_reader_via == "flag"
     by_env = invocation(environ={"TERM": "xterm", "CLAUDE_AX_SCREEN_READER": "1"})
