@@ -57,6 +57,11 @@ class LaunchOptions:
     is_headless: bool = False
     """No person can answer a dialog."""
 
+    @property
+    def log_path(self) -> Path:
+        """Where errors, crashes and stray output go."""
+        return self.home / "logs" / "pyagent.log"
+
 
 class AgentHandle(Protocol):
     """The running agent as a front end sees it. Both methods may be called from any thread."""

@@ -560,6 +560,7 @@ class ConversationBuilder:
             cwd=state.settings.get("cwd") or str(self._options.cwd),
             git_branch=branch_of(self._options.cwd),
             context_files=[file.path for file in self._memory.load_for_restore()],
+            log_path=str(self._options.log_path),
         )
         return status_report(facts)
 

@@ -91,6 +91,7 @@ class StatusFacts:
     cwd: str
     git_branch: str
     context_files: Sequence[str]
+    log_path: str
 
 
 def status_report(facts: StatusFacts) -> Report:
@@ -103,6 +104,7 @@ def status_report(facts: StatusFacts) -> Report:
         ("mode", facts.mode),
         ("folder", facts.cwd + (f" on {facts.git_branch}" if facts.git_branch else "")),
         ("memory files", ", ".join(facts.context_files) or "none"),
+        ("log", facts.log_path),
     ]
     lines = [f"{name:<13} {value}" for name, value in rows]
     return Report("Status", "\n".join(lines), dict(rows))

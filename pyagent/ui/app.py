@@ -156,11 +156,13 @@ class PyagentApp(App[int]):
         options = self._invocation.options
         self.query_one(StatusBar).show(StatusModel(model=options.model, cwd=short_path(str(options.cwd))))
         self._prompt.focus()
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
         """The first paint is done: now the agent and all that is heavy."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._on_loop_error)
         if self._watchdog is not None:
             watch_signals(loop, self._end_by_signal, self._watchdog.arm_from_signals())
         from pyagent.ui.session_view import SessionView
@@ -431,6 +433,20 @@ class PyagentApp(App[int]):
         """End the app, and leave the whole trace in the log: Textual's own is drawn for the screen, at its width."""
         _log.critical("the screen ended by a mistake of pyagent's", exc_info=error)
         super()._handle_exception(error)
+
+    def _print(self, text: str, stderr: bool = False) -> None:
+        """Keep what a library prints in the log; it would be lost."""
+        super()._print(text, stderr)
+        if text.strip():
+            _log.warning("printed to %s: %s", "stderr" if stderr else "stdout", text.rstrip())
+
+    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """End the app also for a mistake in a callback, after which the screen would show half of what is known."""
+        error = context.get("exception")
+        if isinstance(error, Exception) and "handle" in context:
+            self._handle_exception(error)
+        else:
+            loop.default_exception_handler(context)
 
     def _leave(self, exit_code: int) -> None:
         self.is_leaving = True

@@ -102,6 +102,10 @@ def run(argv: Sequence[str]) -> int:
             from pyagent.ui.replay_command import run_context_command
 
             return run_context_command(given[1:], os.environ)
+        if given == ["reset"]:
+            from pyagent.ui.leftovers import reset_command
+
+            return reset_command()
         if given[:2] == ["import", "claude"]:
             if len(given) == 2:
                 return _list_importable()
@@ -186,9 +190,10 @@ def build_parser() -> argparse.ArgumentParser:
     """Every flag here has an effect; see the tests of this module."""
     parser = _Parser(
         prog="pyagent",
-        usage="pyagent [options] [prompt]\n       pyagent import claude [session]\n"
+        usage="pyagent [options] [prompt]\n       pyagent import claude [session]\n       pyagent reset\n"
         "       pyagent context replay SESSION [--window N] [--set key=value]...",
-        description="A coding agent for the terminal. Without -p it opens an interactive session.",
+        description="A coding agent for the terminal. Without -p it opens an interactive session. "
+        "`pyagent reset` repairs a terminal after a crash.",
         add_help=False,
         allow_abbrev=False,
     )

@@ -49,8 +49,8 @@ from pyagent.ui.cli import (
     silence,
 )
 from pyagent.ui.commands import Invoked, Prompt, Unknown, read_typed
+from pyagent.ui.log_file import errors_to_log
 from pyagent.ui.stream_json import StreamWriter
-from pyagent.ui.terminal import errors_to_log
 
 CLOSE_TIMEOUT_S = 5.0
 """How long the agent gets to stop tools and close its log; a supervisor's own patience is usually 10 s."""
@@ -80,7 +80,7 @@ def run_headless(invocation: Invocation, starter: AgentStarter) -> int:
     """
     _require_prompt(invocation.options.prompt)
     inbox: SimpleQueue[Event | int | JsonObject | str] = SimpleQueue()
-    with errors_to_log(invocation.options.home), _signals_into(inbox):
+    with errors_to_log(invocation.options.log_path, invocation.options.environ), _signals_into(inbox):
         handle = starter(invocation.options, lambda event: inbox.put(event))
         run = HeadlessRun(invocation, handle, sys.stdout, sys.stderr)
         try:

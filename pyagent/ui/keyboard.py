@@ -4,13 +4,15 @@ Writing goes through `columns`, so that rows stay aligned whatever the terminal 
 
 The parser underneath takes an escape character inside a bracketed paste for the start of a key: a pasted log with
 colours would press keys, Enter among them. It also looks at every character, a second for a megabyte. So it is shown
-where a paste begins and ends, but never what is in it.
+where a paste begins and ends, but never what is in it. Nor is it shown broken mouse reports (`pyagent.ui.mouse_input`).
 """
 
 from __future__ import annotations
 
 import codecs
+import logging
 import os
+import re
 import selectors
 from collections import deque
 
@@ -19,11 +21,18 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
 from pyagent.ui.columns import placed
+from pyagent.ui.mouse_input import MouseFilter
+from pyagent.ui.sequences import RESTORE_TITLE, SAVE_TITLE, title_sequence
+
+_log = logging.getLogger(__name__)
 
 _START, _END = "\x1b[200~", "\x1b[201~"
 _READ_BYTES = 1 << 16
 _POLL_S = 0.1
-"""How long a wait for input may last: a lone escape character counts as the key once nothing followed it."""
+"""How long a wait for input may last: a lone escape character counts as the key once nothing followed it.
+With nothing begun the wait is for ever: a look ten times a second would be a third of what the idle program costs."""
+_LOGGED_CHARS = 60
+_KEY_START = re.compile("(?=\x1b)")
 
 
 class PasteFilter:
@@ -70,27 +79,85 @@ def _overlap(text: str, marker: str) -> int:
 
 
 class InputDriver(LinuxDriver):
-    """The terminal driver, with its own reading of the keyboard and columns that stay where they are put."""
+    """The terminal driver, with its own reading of the keyboard, columns that stay where they are put, and a title
+    of the window that is given back."""
+
+    _wake_fds: tuple[int, int] | None = None
+    """A pipe that ends the wait for input."""
+    _title = ""
 
     def write(self, data: str) -> None:
         """Write a frame or a control sequence."""
         super().write(placed(data))
 
+    def set_title(self, title: str) -> None:
+        """Show a window title, which must be inert. The one from before comes back when the terminal is given back."""
+        if self._writer_thread is not None and title != self._title:
+            self.write((SAVE_TITLE if not self._title else "") + title_sequence(title))
+            self._title = title
+
+    def start_application_mode(self) -> None:
+        self._wake_fds = os.pipe()
+        super().start_application_mode()  # type: ignore[no-untyped-call]  # It has no annotations there.
+        if self._title and self._writer_thread is not None:
+            self.write(SAVE_TITLE + title_sequence(self._title))
+
+    def disable_input(self) -> None:
+        if self._wake_fds is not None:
+            os.write(self._wake_fds[1], b"x")
+        super().disable_input()
+
+    def stop_application_mode(self) -> None:
+        if self._title:
+            self.write(RESTORE_TITLE)
+        super().stop_application_mode()
+        if self._wake_fds is not None:
+            for fd in self._wake_fds:
+                os.close(fd)
+            self._wake_fds = None
+
     def run_input_thread(self) -> None:
         """Turn bytes into events until told to stop. A byte that is no UTF-8 becomes a replacement character."""
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        taken, parser = PasteFilter(), XTermParser(self._debug)
+        decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        pastes, mouse, parser = PasteFilter(), MouseFilter(), XTermParser(self._debug)
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
+            if self._wake_fds is not None:
+                selector.register(self._wake_fds[0], selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                if selector.select(_POLL_S):
+                is_waiting = mouse.is_waiting or parser._timeout_time is not None
+                ready = {key.fd for key, _ in selector.select(_POLL_S if is_waiting else None)}
+                if self._wake_fds is not None and self._wake_fds[0] in ready:
+                    return
+                if self.fileno in ready:
                     data = os.read(self.fileno, _READ_BYTES)
                     if not data:
                         return
                     # An empty text would tell the parser that the input has ended.
-                    if text := taken.feed(decoder.decode(data)):
-                        for message in parser.feed(text):
-                            is_paste = isinstance(message, events.Paste) and bool(taken.pastes)
-                            self.process_message(events.Paste(taken.pastes.popleft()) if is_paste else message)
+                    if text := mouse.feed(pastes.feed(decoder.decode(data))):
+                        parser = self._take(text, parser, pastes)
+                    if mouse.has_lost_sgr:
+                        mouse.has_lost_sgr = False
+                        self._enable_mouse_support()
+                else:
+                    mouse.give_up()
                 for message in parser.tick():
                     self.process_message(message)
+
+    def _take(self, text: str, parser: XTermParser, pastes: PasteFilter) -> XTermParser:
+        """Have the text parsed, key by key where there are escapes; gives the parser to go on with."""
+        for piece in _KEY_START.split(text):
+            try:
+                for message in parser.feed(piece) if piece else ():
+                    is_paste = isinstance(message, events.Paste) and bool(pastes.pastes)
+                    self.process_message(events.Paste(_clean(pastes.pastes.popleft())) if is_paste else message)
+            except (ValueError, OverflowError, TypeError, StopIteration):
+                # A key with an impossible number, say. The parser is spent, but the keyboard must go on.
+                _log.warning("input that cannot be read: %r", piece[:_LOGGED_CHARS], exc_info=True)
+                parser = XTermParser(self._debug)
+        return parser
+
+
+def _clean(text: str) -> str:
+    """The text with bytes that were no UTF-8 replaced."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -51,12 +51,13 @@ from pyagent.ui import commands
 from pyagent.ui.choosing import foreign_sessions, mode_items, model_items, saved_sessions, session_items
 from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, silence
 from pyagent.ui.history import PromptHistory, history_path
+from pyagent.ui.leftovers import cure_terminal
+from pyagent.ui.log_file import errors_to_log
 from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
 from pyagent.ui.plain_output import PlainPrinter
 from pyagent.ui.reduce import TranscriptFold
 from pyagent.ui.rewinding import point_items, way_items, whole_diff
 from pyagent.ui.status import SessionStatus, reduce_status
-from pyagent.ui.terminal import errors_to_log
 
 ANSWER_TIMEOUT_S = 2.0
 """How long the next input line waits for a command's answer to begin; most come within milliseconds."""
@@ -82,10 +83,12 @@ def run_plain(invocation: Invocation, starter: AgentStarter) -> int:
     options = invocation.options
     history = PromptHistory(history_path(options.home, options.cwd))
     is_tty = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    if is_tty:
+        cure_terminal(options.home, sys.stdout.fileno())
     reader: LineReader = TerminalReader(history, options.cwd) if is_tty else StreamReader(sys.stdin)
     for number, exit_code in ((signal.SIGTERM, EXIT_TERMINATED), (signal.SIGHUP, 129)):
         signal.signal(number, _raising(exit_code))
-    with errors_to_log(options.home):
+    with errors_to_log(options.log_path, options.environ):
         return _hold_session(invocation, starter, reader)
 
 

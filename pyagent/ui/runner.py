@@ -10,7 +10,9 @@ import sys
 from pyagent.launch import AgentStarter
 from pyagent.ui.blocks import BlockKind
 from pyagent.ui.cli import EXIT_FAILURE, Invocation, silence
-from pyagent.ui.terminal import EXIT_CODES, Watchdog, errors_to_log, streams_guarded
+from pyagent.ui.leftovers import cure_terminal, terminal_marked
+from pyagent.ui.log_file import errors_to_log, streams_guarded
+from pyagent.ui.terminal import EXIT_CODES, Watchdog, end_on_signals
 
 CLOSE_TIMEOUT_S = 3.0
 """How long the agent gets, after the screen is gone, to stop tools and close its log."""
@@ -19,15 +21,20 @@ CLOSE_TIMEOUT_S = 3.0
 def run_screen(invocation: Invocation, starter: AgentStarter) -> int:
     """Open the full screen and return the exit code."""
     os.environ.setdefault("TEXTUAL_SMOOTH_SCROLL", "0")
-    home = invocation.options.home
-    watchdog = Watchdog(os.dup(2))
-    with errors_to_log(home) as log_path:
-        with streams_guarded(home):
+    options = invocation.options
+    tty_fd = os.dup(2)
+    cure_terminal(options.home, tty_fd)
+    watchdog = Watchdog(tty_fd)
+    with errors_to_log(options.log_path, options.environ):
+        with streams_guarded(options.log_path, options.environ), terminal_marked(options.home, tty_fd) as mark:
+            watchdog.mark = mark
             from pyagent.ui.app import PyagentApp
 
             app = PyagentApp(invocation, starter, watchdog=watchdog)
             gc.freeze()
+            end_on_signals(watchdog)
             app.run(mouse=invocation.has_mouse)
+            watchdog.has_screen = False
         exit_code = app.return_code or 0
         if app.view is not None:
             app.view.handle.close(CLOSE_TIMEOUT_S)
@@ -41,7 +48,7 @@ def run_screen(invocation: Invocation, starter: AgentStarter) -> int:
         print(f"pyagent: {' '.join(app.failure.split())}", file=sys.stderr)
         return exit_code or EXIT_FAILURE
     if exit_code == EXIT_FAILURE:
-        print(f"pyagent: the screen ended by a mistake of pyagent's; see {log_path}", file=sys.stderr)
+        print(f"pyagent: the screen ended by a mistake of pyagent's; see {options.log_path}", file=sys.stderr)
     if app.view is not None and any(block.kind is BlockKind.USER for block in app.view.blocks):
         print(f"Resume this session with: pyagent --resume {app.view.status.session_id}")
     return exit_code
