@@ -22,9 +22,9 @@ from pyagent.tools.paths import (
     resolve_path,
     short_path,
 )
-from pyagent.tools.ripgrep import ripgrep_path, run_ripgrep
-from pyagent.tools.search_fallback import walk_files
+from pyagent.tools.ripgrep import ripgrep_command, ripgrep_path, run_search
 from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, counted, description_beside
+from pyagent.tools.without_ripgrep.listing import walk_files
 
 MAX_FILES = 100
 TIMEOUT_S = 20.0
@@ -125,8 +125,12 @@ class GlobTool:
         arguments += ["--no-ignore"] if is_ignored_shown else []
         if pattern.depth is not None:
             arguments.append(f"--max-depth={pattern.depth - prefix.count('/')}")
-        run = await run_ripgrep(
-            program, arguments, cwd=base, timeout_s=timeout_s, max_bytes=MAX_LISTING_BYTES, separator=b"\0"
+        run = await run_search(
+            ripgrep_command(program, arguments),
+            cwd=base,
+            timeout_s=timeout_s,
+            max_bytes=MAX_LISTING_BYTES,
+            separator=b"\0",
         )
         if run.error:
             raise OSError(run.error)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,9 +15,10 @@ from pydantic import Field
 from pyagent.events import PermissionQuestion
 from pyagent.tools.glob import newest_first
 from pyagent.tools.paths import exists, is_folder, missing_file_text, read_question, resolve_path, short_path
-from pyagent.tools.ripgrep import ripgrep_path, run_ripgrep
-from pyagent.tools.search_fallback import FallbackQuery, search_files
+from pyagent.tools.ripgrep import RipgrepRun, ripgrep_command, ripgrep_path, run_search
 from pyagent.tools.tool import ToolContext, ToolInput, ToolResult, counted, description_beside
+from pyagent.tools.without_ripgrep.query import SearchQuery
+from pyagent.tools.without_ripgrep.worker import worker_command
 
 HEAD_LIMIT = 250
 TIMEOUT_S = 20.0
@@ -43,19 +44,10 @@ class GrepInput(ToolInput):
     context: int | None = Field(None, alias="-C", ge=0)
     has_line_numbers: bool = Field(True, alias="-n")
     is_case_ignored: bool = Field(False, alias="-i")
+    is_only_matching: bool = Field(False, alias="-o", description="With content: only the parts that match")
     multiline: bool = False
     head_limit: int | None = Field(None, ge=0)
     offset: int | None = Field(None, ge=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Raw output of one search, in ripgrep's form with a NUL after each path."""
-
-    output: bytes
-    error: str = ""
-    is_cut: bool = False
-    has_unreadable: bool = False
 
 
 class GrepTool:
@@ -110,7 +102,7 @@ class GrepTool:
     async def _result(
         self,
         tool_input: GrepInput,
-        found: Found,
+        found: RipgrepRun,
         lines: list[str],
         total: int,
         unit: str,
@@ -122,7 +114,9 @@ class GrepTool:
         limit = HEAD_LIMIT if tool_input.head_limit is None else tool_input.head_limit or len(lines)
         shown = lines[offset : offset + limit]
         notes = []
-        if not lines:
+        if tool_input.output_mode == "content" and b": binary file matches (" in found.output:
+            notes.append("The file is binary, and matches there are not shown.")
+        elif not lines:
             notes.append("No matches" + (" in the part searched." if found.is_cut else "."))
         elif not shown:
             notes.append(f"No entries at offset {offset}: there are {len(lines):,}.")
@@ -162,10 +156,12 @@ class GrepTool:
         timeout_s: float,
         *,
         is_ignored_shown: bool = False,
-    ) -> Found:
+    ) -> RipgrepRun:
         program = self._find_ripgrep()
+        separator = b"\0" if mode == "files_with_matches" else b"\n"
+        run = partial(run_search, cwd=base, timeout_s=timeout_s, max_bytes=MAX_OUTPUT_BYTES, separator=separator)
         if program is None:
-            return await _search_without_ripgrep(tool_input, base, only, mode, timeout_s, is_ignored_shown)
+            return await run(worker_command(_query(tool_input, only, mode, is_ignored_shown)))
         arguments = ["--null", "--with-filename", "--no-heading", "--hidden", "--no-require-git"]
         match mode:
             case "files_with_matches":
@@ -176,40 +172,32 @@ class GrepTool:
                 before, after = _context_lines(tool_input)
                 arguments += ["--line-number", f"--before-context={before}", f"--after-context={after}"]
                 arguments += [f"--max-columns={LINE_COLUMNS}", "--max-columns-preview"]
+                arguments += ["--only-matching"] if tool_input.is_only_matching else []
         arguments += ["--ignore-case"] if tool_input.is_case_ignored else []
         arguments += ["--multiline", "--multiline-dotall"] if tool_input.multiline else []
         arguments += ["--no-ignore"] if is_ignored_shown else []
         arguments += [f"--type={tool_input.type}"] if tool_input.type else []
         arguments += [f"--glob={glob}" for glob in _globs(tool_input)]
         arguments += ["--glob=!.git", f"--regexp={tool_input.pattern}", "--", f"./{only}" if only else "."]
-        run = await run_ripgrep(
-            program,
-            arguments,
-            cwd=base,
-            timeout_s=timeout_s,
-            max_bytes=MAX_OUTPUT_BYTES,
-            separator=b"\0" if mode == "files_with_matches" else b"\n",
-        )
-        return Found(run.output, run.error, run.is_cut, run.has_unreadable)
+        return await run(ripgrep_command(program, arguments))
 
 
-async def _search_without_ripgrep(
-    tool_input: GrepInput, base: Path, only: str | None, mode: OutputMode, timeout_s: float, is_ignored_shown: bool
-) -> Found:
+def _query(tool_input: GrepInput, only: str | None, mode: OutputMode, is_ignored_shown: bool) -> SearchQuery:
     before, after = _context_lines(tool_input)
-    query = FallbackQuery(
+    return SearchQuery(
         tool_input.pattern,
-        tool_input.is_case_ignored,
-        tool_input.multiline,
         mode,
-        before,
-        after,
-        tuple(_globs(tool_input)),
-        tool_input.type or "",
-        is_ignored_shown,
+        is_case_ignored=tool_input.is_case_ignored,
+        is_multiline=tool_input.multiline,
+        is_only_matching=tool_input.is_only_matching,
+        before=before,
+        after=after,
+        globs=tuple(_globs(tool_input)),
+        type_name=tool_input.type or "",
+        is_ignored_shown=is_ignored_shown,
+        only=only or "",
+        max_columns_bytes=LINE_COLUMNS,
     )
-    searched = await search_files(query, base, None if only is None else [only], timeout_s)
-    return Found(searched.output, searched.error, searched.is_cut)
 
 
 def _context_lines(tool_input: GrepInput) -> tuple[int, int]:

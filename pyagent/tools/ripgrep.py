@@ -38,22 +38,19 @@ class RipgrepRun:
     """Some files or folders could not be read."""
 
 
-async def run_ripgrep(
-    program: str,
-    arguments: list[str],
-    *,
-    cwd: Path,
-    timeout_s: float,
-    max_bytes: int,
-    separator: bytes = b"\n",
+def ripgrep_command(program: str, arguments: list[str]) -> list[str]:
+    return [program, "--no-config", "--no-messages", "--color=never", *arguments]
+
+
+async def run_search(
+    command: list[str], *, cwd: Path, timeout_s: float, max_bytes: int, separator: bytes = b"\n"
 ) -> RipgrepRun:
-    """Run it in `cwd`. Never raises for what it finds or not; an `OSError` means it could not be started."""
+    """Run ripgrep, or what has its output and exit codes, in `cwd`.
+
+    Never raises for what it finds or not; an `OSError` means it could not be started.
+    """
     process = await asyncio.create_subprocess_exec(
-        program,
-        "--no-config",
-        "--no-messages",
-        "--color=never",
-        *arguments,
+        *command,
         cwd=cwd,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

@@ -10,8 +10,8 @@ import pytest
 
 from pyagent.tools.glob import GlobTool
 from pyagent.tools.glob_pattern import GlobPattern, PatternError, expand_braces
-from pyagent.tools.ripgrep import ripgrep_path, run_ripgrep
-from pyagent.tools.search_fallback import walk_files
+from pyagent.tools.ripgrep import ripgrep_command, ripgrep_path, run_search
+from pyagent.tools.without_ripgrep.listing import walk_files
 from tests.tools.support import Workbench
 
 FILES = (
@@ -147,8 +147,12 @@ async def test_a_listing_that_is_too_long_ends_at_a_whole_name(glob_bench: Workb
     assert program is not None
     for number in range(3_000):
         glob_bench.path(f"many/some-longer-name-{number:04}.md", "")
-    run = await run_ripgrep(
-        program, ["--files", "--null"], cwd=glob_bench.root, timeout_s=60, max_bytes=1_000, separator=b"\0"
+    run = await run_search(
+        ripgrep_command(program, ["--files", "--null"]),
+        cwd=glob_bench.root,
+        timeout_s=60,
+        max_bytes=1_000,
+        separator=b"\0",
     )
     assert run.is_cut
     assert run.output.endswith(b"\0")

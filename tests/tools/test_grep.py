@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyagent.tools.grep import GrepTool
-from pyagent.tools.ripgrep import ripgrep_path, run_ripgrep
+from pyagent.tools.ripgrep import ripgrep_command, ripgrep_path, run_search
 from tests.tools.support import Workbench, until
 
 ENGINES: dict[str, Callable[[], str | None]] = {"ripgrep": ripgrep_path, "fallback": lambda: None}
@@ -60,6 +60,16 @@ ROWS: tuple[tuple[str, dict[str, Any], str], ...] = (
         "src/a.py-3-def foo():\nsrc/a.py:4:    return 1\nsrc/a.py-5-",
     ),
     ("one file by name", {"pattern": "foo", "path": "src/b.ts", "output_mode": "content"}, "src/b.ts:1:const foo = 1"),
+    (
+        "only the parts that match",
+        {"pattern": r"fo+|ret\w*", "path": "src/a.py", "output_mode": "content", "-o": True},
+        "src/a.py:3:foo\nsrc/a.py:4:return\nsrc/a.py:7:return\nsrc/a.py:7:foo",
+    ),
+    (
+        "a binary file by name",
+        {"pattern": "foo", "path": "binary.bin", "output_mode": "content"},
+        "[The file is binary, and matches there are not shown.]",
+    ),
     ("an ignored file by name", {"pattern": "foo", "path": "x.log", "output_mode": "content"}, "x.log:1:foo"),
     ("ignored files by a glob that names them", {"pattern": "foo", "glob": "*.log"}, "x.log"),
     (
@@ -138,7 +148,7 @@ async def test_what_did_not_fit_is_said(bench: Workbench) -> None:
     program = ripgrep_path()
     assert program is not None
     bench.path("big.txt", "needle and some more text\n" * 200_000)
-    run = await run_ripgrep(program, ["needle", "."], cwd=bench.root, timeout_s=60, max_bytes=10_000)
+    run = await run_search(ripgrep_command(program, ["needle", "."]), cwd=bench.root, timeout_s=60, max_bytes=10_000)
     assert run.is_cut
     assert run.output.endswith(b"\n")
     assert run.error == ""
@@ -150,7 +160,7 @@ async def test_a_cancel_stops_the_search(bench: Workbench) -> None:
     assert program is not None
     # A named pipe given by name is waited for; nothing else lasts as surely.
     search = asyncio.create_task(
-        run_ripgrep(program, ["needle", "pipe"], cwd=bench.root, timeout_s=1_000, max_bytes=10_000)
+        run_search(ripgrep_command(program, ["needle", "pipe"]), cwd=bench.root, timeout_s=1_000, max_bytes=10_000)
     )
     await until(_children)
     search.cancel()
