@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from pyagent.log import Record
 from pyagent.messages import JsonObject
+from pyagent.settings import TerminalSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class SessionOpened:
     context_files: tuple[str, ...] = ()
     """Memory files that were loaded."""
     tool_names: tuple[str, ...] = ()
+    terminal: TerminalSettings = field(default_factory=TerminalSettings)
+    """What the settings ask of a terminal."""
 
 
 @dataclass(frozen=True, slots=True)

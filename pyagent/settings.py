@@ -76,6 +76,23 @@ class CompactionSettings:
     gates: Gates = field(default_factory=Gates)
 
 
+NOTIFICATION_CHANNELS = ("auto", "none", "bell", "osc9", "osc99", "osc777", "osc9_with_bell")
+"""How a terminal is told that the person is wanted; `auto` is what this terminal is known to take, else the bell."""
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalSettings:
+    """What a person may set about the terminal around the conversation."""
+
+    notification_channel: str = "auto"
+    notify_after_s: float = 30.0
+    """A reply that took longer is notified of also where the terminal does not tell whether it is looked at."""
+    has_title: bool = True
+    """Whether the window's title shows the session and its state."""
+    is_motion_reduced: bool = False
+    """Nothing moves or blinks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     model: str = ""
@@ -112,6 +129,7 @@ class Settings:
     """Sessions not used for this long are deleted at start; 0 keeps them for ever."""
     is_web_search_on: bool = False
     """Offer the server's own web search. Off unless asked for: each search costs beside the tokens it brings in."""
+    terminal: TerminalSettings = field(default_factory=TerminalSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
 
 
@@ -127,6 +145,10 @@ def _bool(text: str) -> bool:
     if text.strip().lower() in _FALSE:
         return False
     raise ValueError("use 1 or 0")
+
+
+def _off(text: str) -> bool:
+    return not _bool(text)
 
 
 def _whole(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
@@ -179,6 +201,9 @@ _ENVIRONMENT: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ("BASH_MAX_OUTPUT_LENGTH", "bash_max_output_chars", _whole(1_000, 150_000)),
     ("CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS", "read_max_tokens", _whole(1_000)),
     ("ANTHROPIC_MODEL", "model", str),
+    ("CLAUDE_CODE_DISABLE_TERMINAL_TITLE", "terminal.has_title", _off),
+    ("PYAGENT_REDUCED_MOTION", "terminal.is_motion_reduced", _bool),
+    ("PYAGENT_NOTIF_CHANNEL", "terminal.notification_channel", _one_of(NOTIFICATION_CHANNELS)),
 )
 """(variable, setting, parser). For each, a twin with the prefix `PYAGENT_` wins (see `twin_of`)."""
 
@@ -215,7 +240,7 @@ def with_value(settings: Settings, path: str, value: Any) -> Settings:
     return _replaced(settings, path.split("."), value)
 
 
-NodeT = TypeVar("NodeT", Settings, CompactionSettings, Gates)
+NodeT = TypeVar("NodeT", Settings, CompactionSettings, TerminalSettings, Gates)
 
 
 def _replaced(node: NodeT, path: list[str], value: Any) -> NodeT:

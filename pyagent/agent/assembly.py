@@ -137,6 +137,7 @@ class Assembly:
                 is_resumed=is_resumed,
                 tool_names=tuple(tools),
                 has_older=session.history.begin_offset > 0,
+                terminal=self.settings.terminal,
             )
         )
         for problem in (*self._problems, *session.problems):

@@ -19,6 +19,7 @@ from pyagent.settings import (
     COMPACTION_POLICIES,
     COMPACTION_STRATEGIES,
     MIN_WINDOW_TOKENS,
+    NOTIFICATION_CHANNELS,
     PERMISSION_MODES,
     Gates,
     Settings,
@@ -31,6 +32,9 @@ MAX_SETTINGS_BYTES = 1_000_000
 
 MAX_GAP_MINUTES = 100_000
 """About ten weeks: longer than any cache lives and any session pauses."""
+
+MAX_NOTIFY_AFTER_S = 86_400
+"""A day: longer than anyone waits for a reply."""
 
 Source: TypeAlias = Literal["user", "project", "local", "flag"]
 
@@ -200,6 +204,21 @@ def _effort(value: Any) -> str:
     return str(value)
 
 
+_CHANNEL_NAMES_ELSEWHERE = {
+    "terminal_bell": "bell",
+    "iterm2": "osc9",
+    "iterm2_with_bell": "osc9_with_bell",
+    "kitty": "osc99",
+    "ghostty": "osc777",
+    "notifications_disabled": "none",
+}
+"""What Claude Code's settings call them."""
+
+
+def _channel(value: Any) -> str:
+    return str(_one_of(NOTIFICATION_CHANNELS)(_CHANNEL_NAMES_ELSEWHERE.get(_text(value), value)))
+
+
 def _models(value: Any) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else _texts(value)
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
@@ -224,6 +243,10 @@ _SCALARS: Mapping[str, tuple[str, Check]] = {
     "theme": ("theme", _text),
     "fileCheckpointingEnabled": ("has_file_checkpoints", _flag),
     "cleanupPeriodDays": ("cleanup_period_days", _whole(0)),
+    "preferredNotifChannel": ("terminal.notification_channel", _channel),
+    "notifyAfterSeconds": ("terminal.notify_after_s", _number(0, MAX_NOTIFY_AFTER_S)),
+    "terminalTitle": ("terminal.has_title", _flag),
+    "prefersReducedMotion": ("terminal.is_motion_reduced", _flag),
     "webSearch": ("is_web_search_on", _flag),
     "respondToBashCommands": ("answers_own_commands", _flag),
     "autoCompactEnabled": ("compaction.is_auto_disabled", _is_on),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import events, work
+from textual import events
 from textual.actions import SkipAction
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -20,7 +20,6 @@ from pyagent import __version__
 from pyagent.ui import commands
 from pyagent.ui.blocks import Block, BlockKind
 from pyagent.ui.busy import BusyLine, QueuePanel
-from pyagent.ui.clipboard import copy_by_program
 from pyagent.ui.completion import Candidate, CompletionMenu
 from pyagent.ui.editor import edited_text
 from pyagent.ui.files import FileIndex
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from pyagent.launch import AgentStarter
     from pyagent.ui.cli import Invocation
+    from pyagent.ui.keyboard import InputDriver
     from pyagent.ui.search_bar import SearchBar
     from pyagent.ui.session_view import SessionView
 
@@ -104,6 +104,8 @@ class PyagentApp(App[int]):
         """Why the program ends, if it could not begin."""
         self.last_key_s = float("-inf")
         """When a key was last pressed (monotonic seconds)."""
+        self.has_focus_reported: bool | None = None
+        """Whether the terminal says it is looked at; None if it never told."""
         self.is_leaving = False
         self.version_text = version or __version__
         self.view: SessionView | None = None
@@ -185,6 +187,8 @@ class PyagentApp(App[int]):
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key):
             self.last_key_s = time.monotonic()
+        elif isinstance(event, events.AppFocus | events.AppBlur):
+            self.has_focus_reported = isinstance(event, events.AppFocus)
         if self._typed_ahead is not None and isinstance(event, events.Key | events.Paste):
             self._typed_ahead.append(event)
             return
@@ -233,8 +237,7 @@ class PyagentApp(App[int]):
         if len(answers) < number:
             self.show_hint("There is no such answer to copy.")
             return
-        self._copy(answers[-number])
-        self.show_hint(f"Copied {len(answers[-number]):,} characters.".replace(",", " "))
+        self.copy_to_clipboard(answers[-number])
 
     def _choose_theme(self, argument: str) -> None:
         from pyagent.ui.dialogs.picker import PickerItem, PickerScreen
@@ -291,9 +294,8 @@ class PyagentApp(App[int]):
         """Copy what is selected, else empty the input line, else stop the turn, else leave at the second press."""
         selected = self.screen.get_selected_text() or self._prompt.selected_text
         if selected:
-            self._copy(selected)
+            self.copy_to_clipboard(selected)
             self.screen.clear_selection()
-            self.show_hint(f"Copied {len(selected):,} characters.".replace(",", " "))
         elif self._is_dialog_open and not self._session.is_asking:
             self.pop_screen()
         elif self._prompt.text and not self._is_dialog_open:
@@ -419,13 +421,21 @@ class PyagentApp(App[int]):
         )
         self.push_screen(HelpScreen(sections))
 
-    @work(thread=True, group="clipboard")
-    def _copy_by_program(self, text: str) -> None:
-        copy_by_program(text)
+    def copy_to_clipboard(self, text: str) -> None:
+        self._clipboard = text
+        self._session.outer.copy(text)
 
-    def _copy(self, text: str) -> None:
-        self.copy_to_clipboard(text)
-        self._copy_by_program(text)
+    @property
+    def terminal_driver(self) -> InputDriver | None:
+        """The driver while it holds a terminal; None in a test without one."""
+        from pyagent.ui.keyboard import InputDriver
+
+        return self._driver if isinstance(self._driver, InputDriver) else None
+
+    def reduce_motion(self) -> None:
+        """Let nothing move or blink."""
+        self._prompt.cursor_blink = False
+        self._busy.is_still = True
 
     # ── the end ──
 

@@ -16,9 +16,16 @@ SPINNER_FRAME_S = 0.1
 """Slower looks stuck, faster only costs paints."""
 
 
-def busy_line(activity: str, elapsed_s: float, streamed_tokens: int, width_cells: int) -> Line:
+STILL_SIGN = "*"
+STILL_TICK_S = 1.0
+"""Without motion only the seconds are counted on."""
+
+
+def busy_line(
+    activity: str, elapsed_s: float, streamed_tokens: int, width_cells: int, *, is_still: bool = False
+) -> Line:
     """`⠹ Answering · 12 s · ~1.2k tokens · esc to interrupt`. The way to stop it stays when space is short."""
-    frame = SPINNER[int(elapsed_s / SPINNER_FRAME_S) % len(SPINNER)]
+    frame = STILL_SIGN if is_still else SPINNER[int(elapsed_s / SPINNER_FRAME_S) % len(SPINNER)]
     facts = f" · {seconds(float(int(elapsed_s)))}" if elapsed_s >= 1 else ""
     if streamed_tokens:
         facts += f" · ~{short_tokens(streamed_tokens)} tokens"
@@ -42,6 +49,8 @@ class BusyLine(Widget):
         self._elapsed_s = 0.0
         self._streamed_tokens = 0
         self._hint = ""
+        self.is_still = False
+        """No spinner turns."""
 
     @property
     def shown(self) -> str:
@@ -64,7 +73,9 @@ class BusyLine(Widget):
         if self._hint:
             return Line((Span("  "), Span(truncate(inert_row(self._hint), width_cells - 3), "warning")))
         if self._activity:
-            return busy_line(self._activity, self._elapsed_s, self._streamed_tokens, width_cells)
+            return busy_line(
+                self._activity, self._elapsed_s, self._streamed_tokens, width_cells, is_still=self.is_still
+            )
         return Line()
 
     def render_line(self, y: int) -> Strip:

@@ -23,6 +23,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from pyagent.ui.columns import placed
 from pyagent.ui.mouse_input import MouseFilter
 from pyagent.ui.sequences import RESTORE_TITLE, SAVE_TITLE, title_sequence
+from pyagent.ui.terminal_kind import has_links, takes_sequences
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ _POLL_S = 0.1
 """How long a wait for input may last: a lone escape character counts as the key once nothing followed it.
 With nothing begun the wait is for ever: a look ten times a second would be a third of what the idle program costs."""
 _LOGGED_CHARS = 60
+_LINK = re.compile("\x1b\\]8;[^\x07\x1b]*(?:\x07|\x1b\\\\)")
+_ANY_OSC = re.compile("\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
 _KEY_START = re.compile("(?=\x1b)")
 
 
@@ -85,10 +88,12 @@ class InputDriver(LinuxDriver):
     _wake_fds: tuple[int, int] | None = None
     """A pipe that ends the wait for input."""
     _title = ""
+    _unwanted = None if has_links(os.environ) else _LINK if takes_sequences(os.environ) else _ANY_OSC
+    """What this terminal would print or stumble over."""
 
     def write(self, data: str) -> None:
         """Write a frame or a control sequence."""
-        super().write(placed(data))
+        super().write(placed(data if self._unwanted is None else self._unwanted.sub("", data)))
 
     def set_title(self, title: str) -> None:
         """Show a window title, which must be inert. The one from before comes back when the terminal is given back."""

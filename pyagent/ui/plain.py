@@ -57,7 +57,9 @@ from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
 from pyagent.ui.plain_output import PlainPrinter
 from pyagent.ui.reduce import TranscriptFold
 from pyagent.ui.rewinding import point_items, way_items, whole_diff
+from pyagent.ui.sequences import OUTPUT_MARK, PROMPT_MARK, done_mark
 from pyagent.ui.status import SessionStatus, reduce_status
+from pyagent.ui.terminal_kind import has_marks
 
 ANSWER_TIMEOUT_S = 2.0
 """How long the next input line waits for a command's answer to begin; most come within milliseconds."""
@@ -142,6 +144,7 @@ class PlainSession:
         self._printer = printer
         self._fold = TranscriptFold()
         self._status = SessionStatus()
+        self._has_marks = reader.is_interactive and has_marks(invocation.options.environ)
         self._is_closed = False
         self._is_leaving = False
         self._has_failed = False
@@ -165,6 +168,7 @@ class PlainSession:
         while not self._is_over:
             self._drain_pending()
             self._bell()
+            self._mark(PROMPT_MARK)
             try:
                 line = self._reader.read(self._prompt_words(), self._draft)
             except KeyboardInterrupt:
@@ -191,6 +195,11 @@ class PlainSession:
         if self._invocation.screen_reader_via:
             self._printer.raw("\a")
 
+    def _mark(self, sequence: str) -> None:
+        """Mark where a turn begins or ends, for the terminal to jump to."""
+        if self._has_marks:
+            self._printer.raw(sequence)
+
     def _take_line(self, line: str) -> None:
         if not line.strip():
             return
@@ -209,8 +218,12 @@ class PlainSession:
                 assert_never(never)
 
     def _submit(self, text: str) -> None:
+        had_failed, self._has_failed = self._has_failed, False
+        self._mark(OUTPUT_MARK)
         self._handle.send(SubmitPrompt(text))
         self._drain(lambda event: isinstance(event, TurnFinished | TurnFailed))
+        self._mark(done_mark(EXIT_FAILURE if self._has_failed else 0))
+        self._has_failed = self._has_failed or had_failed
 
     def _command(self, name: str, argument: str) -> None:
         """Send a command and wait for its answer, or for the end of a compaction it began."""

@@ -15,6 +15,9 @@ FRAME_S = 1 / 30
 SLOW_FRAME_S = 1 / 10
 """Time between batches while the screen's loop lags, so that keys keep getting through."""
 
+STILL_FRAME_S = 0.5
+"""Time between batches for a person who wants little motion: text comes in paragraphs rather than by words."""
+
 LAG_LIMIT_S = 0.05
 """A batch that comes this much too late shows that the loop lags."""
 
@@ -34,6 +37,7 @@ class EventPump:
         self._timer: asyncio.TimerHandle | None = None
         self._last_s = 0.0
         self._due_s = 0.0
+        self._fast_frame_s, self._slow_frame_s = FRAME_S, SLOW_FRAME_S
         self._frame_s = FRAME_S
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -47,6 +51,10 @@ class EventPump:
         self._loop = None
         if self._timer is not None:
             self._timer.cancel()
+
+    def slow_down(self) -> None:
+        """Deliver at most twice a second from now on."""
+        self._fast_frame_s = self._slow_frame_s = self._frame_s = STILL_FRAME_S
 
     def put(self, event: Event) -> None:
         """Take in an event."""
@@ -72,7 +80,8 @@ class EventPump:
         if loop is None:
             return
         self._last_s = loop.time()
-        self._frame_s = SLOW_FRAME_S if self._last_s - self._due_s > LAG_LIMIT_S else FRAME_S
+        is_late = self._last_s - self._due_s > LAG_LIMIT_S
+        self._frame_s = self._slow_frame_s if is_late else self._fast_frame_s
         self._is_woken = False
         batch: list[Event] = []
         try:

@@ -45,12 +45,13 @@ from pyagent.launch import AgentHandle, AgentStarter
 from pyagent.ui import commands
 from pyagent.ui.applying import apply_changes
 from pyagent.ui.blocks import Block, BlockKind
-from pyagent.ui.busy import SPINNER_FRAME_S, BusyLine, QueuePanel
+from pyagent.ui.busy import SPINNER_FRAME_S, STILL_TICK_S, BusyLine, QueuePanel
 from pyagent.ui.cli import EXIT_FAILURE, Invocation
 from pyagent.ui.dialogs.approval import ApprovalScreen
 from pyagent.ui.dialogs.picker import PickerItem, PickerScreen, Preview
 from pyagent.ui.dialogs.question import QuestionScreen
 from pyagent.ui.dialogs.text import TextScreen
+from pyagent.ui.outer_terminal import OuterTerminal
 from pyagent.ui.prompt import Prompt
 from pyagent.ui.pump import EventPump
 from pyagent.ui.questions import Asked, answer_to, dialog_contents, dialog_of
@@ -81,6 +82,8 @@ class SessionView:
         """What is known of the session."""
         self.take_count = 0
         """Batches of events shown so far."""
+        self.outer = OuterTerminal(app, invocation.options.environ, clock)
+        """The terminal around the screen."""
         self._app = app
         self._invocation = invocation
         self._clock = clock
@@ -130,6 +133,7 @@ class SessionView:
                 self.status = reduce_status(self.status, event)
                 self._show(self._fold.apply(event), event)
                 self._react(event)
+                self.outer.take(event, self.status)
         self._show_status()
 
     def _show(self, changes: tuple[Change, ...], event: Event) -> None:
@@ -162,6 +166,9 @@ class SessionView:
                 self._has_older = event.has_older
                 self._early_prompts.clear()
                 self._app.index_files(Path(cwd))
+                self._transcript.linked_folder = Path(cwd)
+                if event.terminal.is_motion_reduced:
+                    self._reduce_motion()
             case PermissionNeeded() | QuestionAsked():
                 self._questions.append(event)
                 self._ask_next()
@@ -210,10 +217,17 @@ class SessionView:
         elif not self.status.is_busy:
             self._ticker.pause()
         self._is_ticking = self.status.is_busy
+        self.outer.show(self.status)
         self.tick()
         self._bar.show(replace(self.status.bar(), cwd=short_path(self.status.cwd)))
         prompts = (*(text for _, text in self.status.queued), *self._early_prompts)
         self._queue.show(prompts, can_take_back=self.status.is_open)
+
+    def _reduce_motion(self) -> None:
+        self._app.reduce_motion()
+        self._pump.slow_down()
+        self._ticker.stop()
+        self._ticker = self._app.set_interval(STILL_TICK_S, self.tick, pause=not self._is_ticking)
 
     def tick(self) -> None:
         """Move the spinner and the countdown. Nothing but one row is painted.

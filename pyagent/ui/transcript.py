@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.segment import Segment
@@ -24,6 +25,7 @@ from textual.strip import Strip
 
 from pyagent.ui.block_view import MAX_DETAIL_ROWS
 from pyagent.ui.blocks import FOLDED_BY_DEFAULT, Block, BlockKind
+from pyagent.ui.file_links import with_file_links
 from pyagent.ui.lines import BLANK_LINE, Line, join_copied
 from pyagent.ui.strips import line_strip, painted
 from pyagent.ui.theme import Palette, palette
@@ -113,6 +115,8 @@ class Transcript(ScrollView, can_focus=True):
         self._base = Style.null()
         self._search = TranscriptSearch(self._model)
         self._mouse_down_at: Offset | None = None
+        self.linked_folder: Path | None = None
+        """Names of files below it are links."""
 
     # What is shown
 
@@ -502,12 +506,15 @@ class Transcript(ScrollView, can_focus=True):
         y = index << _ROW_BITS | number
         base_strip: Strip | None = rendered.derived.get(number)
         if base_strip is None or base_strip.cell_length != width_cells:
-            base_strip = line_strip(rendered.lines[number], colours, width_cells, self._base)
+            base_strip = line_strip(self._linked(rendered.lines[number]), colours, width_cells, self._base)
             rendered.derived[number] = base_strip
         ranges = self._overlays(index, number, y, rendered, colours)
         if ranges:
             return painted(base_strip, ranges).apply_offsets(0, y)
         return base_strip.apply_offsets(0, y)
+
+    def _linked(self, line: Line) -> Line:
+        return line if self.linked_folder is None else with_file_links(line, self.linked_folder)
 
     def _overlays(
         self, index: int, number: int, y: int, rendered: Rendered, colours: Palette

@@ -13,7 +13,7 @@ import pytest
 from pyagent.agent.config import MAX_SETTINGS_BYTES, LoadedSettings, load_settings
 from pyagent.errors import UsageError
 from pyagent.launch import LaunchOptions
-from pyagent.settings import CompactionSettings, Gates, Settings
+from pyagent.settings import CompactionSettings, Gates, Settings, TerminalSettings
 
 
 class Place:
@@ -344,3 +344,23 @@ def test_no_report_quotes_a_value(place: Place) -> None:
     problems = place.load(is_trusted=False).problems
     assert len(problems) == 4
     assert not any(secret in problem for problem in problems)
+
+
+def test_what_a_terminal_is_told_is_set_by_files_and_by_the_environment(place: Place) -> None:
+    place.write(
+        "user/.claude/settings.json",
+        {"preferredNotifChannel": "iterm2_with_bell", "terminalTitle": False, "notifyAfterSeconds": 5},
+    )
+    terminal = place.load(environ={"PYAGENT_REDUCED_MOTION": "1"}).settings.terminal
+    assert terminal == TerminalSettings("osc9_with_bell", 5.0, has_title=False, is_motion_reduced=True)
+    named = place.load(environ={"PYAGENT_NOTIF_CHANNEL": "bell", "CLAUDE_CODE_DISABLE_TERMINAL_TITLE": "0"}).settings
+    assert (named.terminal.notification_channel, named.terminal.has_title) == ("bell", True)
+
+
+def test_an_unknown_notification_channel_is_named_with_those_there_are(place: Place) -> None:
+    place.write("user/.pyagent/settings.json", {"preferredNotifChannel": "pigeon"})
+    loaded = place.load()
+    assert loaded.settings.terminal == TerminalSettings()
+    assert len(loaded.problems) == 1
+    assert "preferredNotifChannel" in loaded.problems[0]
+    assert "osc777" in loaded.problems[0]

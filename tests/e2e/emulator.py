@@ -36,6 +36,7 @@ class Modes:
     """The stack of kitty keyboard flags."""
     modify_other_keys: int = 0
     title: str = ""
+    saved_titles: list[str] = field(default_factory=list)
 
     @property
     def is_alternate_screen(self) -> bool:
@@ -64,6 +65,7 @@ class Modes:
             "hidden cursor": not self.is_cursor_visible,
             "kitty keyboard": any(self.kitty_flags),
             "modifyOtherKeys": self.modify_other_keys > 0,
+            "window title": bool(self.saved_titles),
         }
         return [name for name, is_on in found.items() if is_on]
 
@@ -184,6 +186,10 @@ class Emulator:
             case "", "", "n" if numbers == [6]:
                 cursor = self.screen.cursor
                 self._reply(f"\x1b[{cursor.y + 1};{cursor.x + 1}R")
+            case "", "", "t" if numbers[:1] == [22]:
+                self.modes.saved_titles.append(self.modes.title)
+            case "", "", "t" if numbers[:1] == [23] and self.modes.saved_titles:
+                self.modes.title = self.modes.saved_titles.pop()
             case "", "", "m":
                 self._draw(f"\x1b[{_plain_colours(params)}m")
             case "", "", _ if final not in "tnc":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import json
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from pyagent.events import (
     TurnFinished,
     TurnStarted,
 )
+from pyagent.settings import TerminalSettings
 from pyagent.ui.cli import build_invocation, dispatch, parse_arguments
 from tests.ui.fake_agent import FakeAgent, opened
 from tests.ui.records import Recorder, answer, prompt, text
@@ -114,4 +116,5 @@ class _StuckAgent(FakeAgent):
 if __name__ == "__main__":
     kind = _StuckAgent if os.environ.get("STUCK") else FakeAgent
     invocation = build_invocation(parse_arguments(sys.argv[1:]), os.environ)
-    sys.exit(dispatch(invocation, kind([opened()], _answers)))
+    terminal = TerminalSettings(**json.loads(os.environ.get("TERMINAL_SETTINGS", "{}")))
+    sys.exit(dispatch(invocation, kind([opened(terminal=terminal, cwd=os.getcwd())], _answers)))

@@ -223,11 +223,9 @@ def test_a_terminal_that_stalls_for_a_while_loses_nothing(start: Start) -> None:
     terminal.pause_reading()
     terminal.type("long\r")
     terminal.wait_for_unread_output()
-    terminal.type("/exit")
     terminal.resume_reading()
     terminal.wait_for("the last row")
-    terminal.wait_for("/exit")
-    terminal.type("\r")
+    terminal.type("/exit\r")
     assert terminal.wait_for_exit() == 0
     terminal.assert_restored()
 
