@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from pyagent.ui.blocks import Block, BlockKind, BlockState
 from pyagent.ui.diff import cap, diff_counts
 from pyagent.ui.diff_view import diff_view
-from pyagent.ui.lines import BLANK_LINE, Line, Span, inert, inert_row, truncate, wrap_spans, wrap_text
+from pyagent.ui.lines import BLANK_LINE, Line, Span, inert, inert_row, truncate, wrap_text
 from pyagent.ui.markdown import markdown_lines
 
 MAX_DETAIL_ROWS = 20
@@ -109,10 +109,12 @@ def _fold_mark(block: Block) -> str:
     return " ▸" if block.is_collapsed else " ▾"
 
 
-def _headline(sign: str, sign_role: str, spans: list[Span], facts: str, width_cells: int) -> Line:
-    """One row: sign, text cut to fit, then the facts, which always stay."""
-    facts_cells = cell_len(facts)
-    room_cells = width_cells - MARGIN_CELLS - 3 - facts_cells
+def _headline(sign: str, sign_role: str, spans: list[Span], facts: str, mark: str, width_cells: int) -> Line:
+    """One row: sign, text cut to fit, then the facts, which stay up to half of the row, and the mark."""
+    room_cells = width_cells - MARGIN_CELLS - 3 - cell_len(mark)
+    words_cells = sum(cell_len(span.text) for span in spans)
+    facts = truncate(facts, max(room_cells - words_cells, room_cells // 2))
+    room_cells -= cell_len(facts)
     fitted: list[Span] = []
     for span in spans:
         text = truncate(span.text, room_cells)
@@ -122,7 +124,7 @@ def _headline(sign: str, sign_role: str, spans: list[Span], facts: str, width_ce
         if text != span.text:
             break
     head = (Span("  "), Span(sign, sign_role), Span(" "))
-    return Line((*head, *fitted, Span(facts, "muted")), gutter_chars=4)
+    return Line((*head, *fitted, Span(facts + mark, "muted")), gutter_chars=4)
 
 
 def _one_line(text: str) -> str:
@@ -168,7 +170,7 @@ def _tool(block: Block, width_cells: int, detail_rows: int) -> list[Line]:
         added, removed = diff_counts(block.diff)
         facts.append(f"+{added} -{removed}")
     shown = replace(block, facts=tuple(facts))
-    lines = [_headline(sign, role, spans, _facts(shown) + _fold_mark(block), width_cells)]
+    lines = [_headline(sign, role, spans, _facts(shown), _fold_mark(block), width_cells)]
     if block.is_collapsed:
         return lines
     if block.diff:
@@ -208,8 +210,7 @@ def _indented_diff(block: Block, width_cells: int, detail_rows: int) -> list[Lin
 def _diff(block: Block, width_cells: int, detail_rows: int) -> list[Line]:
     added, removed = diff_counts(block.diff)
     spans = [Span(inert_row(block.title or block.text), "tool.name")]
-    facts = f" · +{added} -{removed}" + _fold_mark(block)
-    head = _headline("±", "accent", spans, facts, width_cells)
+    head = _headline("±", "accent", spans, f" · +{added} -{removed}", _fold_mark(block), width_cells)
     return [head] if block.is_collapsed else [head, *_indented_diff(block, width_cells, detail_rows)]
 
 
@@ -235,7 +236,7 @@ def _hanging(sign: str, sign_role: str, text: str, role: str, width_cells: int) 
 
 
 def _boundary(block: Block, width_cells: int) -> list[Line]:
-    facts = "".join(f" · {fact}" for fact in block.facts)
+    facts = "".join(f" · {_one_line(fact)}" for fact in block.facts)
     text = truncate(f"{_one_line(block.text)}{facts}{_fold_mark(block)}", max(2, width_cells - 7))
     trail = "─" * max(2, width_cells - 5 - cell_len(text))
     spans = (Span("── ", "rule"), Span(text, "muted"), Span(f" {trail}", "rule"))
@@ -251,8 +252,8 @@ def _banner(block: Block, width_cells: int) -> list[Line]:
     lines: list[Line] = []
     if block.title:
         lines.append(Line((Span("  "), Span(truncate(inert_row(block.title), width_cells - 3), "accent bold")), 2))
-    for text in inert(block.text).split("\n") if block.text else ():
-        lines += [with_margin(row) for row in wrap_spans((Span(text, "muted"),), width_cells - 3)]
+    if block.text:
+        lines += [with_margin(row) for row in wrap_text(block.text, width_cells - 3, "muted")]
     return lines
 
 

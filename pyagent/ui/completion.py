@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rich.cells import cell_len
+from rich.cells import cell_len, split_graphemes
 from textual import events
 from textual.geometry import Size
 from textual.message import Message
@@ -171,10 +171,10 @@ def marked_label(label: str, positions: Sequence[int], role: str) -> list[Span]:
     """A label with the matched letters strong and in colour."""
     marked = set(positions)
     spans: list[Span] = []
-    for index, char in enumerate(label):
-        own = f"{role} match" if index in marked else role
+    for start, end, _ in split_graphemes(label)[0]:
+        own = role if marked.isdisjoint(range(start, end)) else f"{role} match"
         if spans and spans[-1].role == own:
-            spans[-1] = Span(spans[-1].text + char, own)
+            spans[-1] = Span(spans[-1].text + label[start:end], own)
         else:
-            spans.append(Span(char, own))
+            spans.append(Span(label[start:end], own))
     return spans

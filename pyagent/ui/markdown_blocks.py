@@ -209,7 +209,7 @@ def _table(node: SyntaxTreeNode) -> Table:
             cells: list[list[Span]] = []
             for cell in row.children:
                 spans = [span for inline in cell.children for line in inline_lines(_tokens(inline)) for span in line]
-                cells.append(spans)
+                cells.append([span._replace(text=expand_tabs(span.text)) for span in spans])
                 if not rows:
                     aligns.append(str(cell.attrs.get("style", "")).rpartition(":")[2] or "left")
             rows.append(cells)

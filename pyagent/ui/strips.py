@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.cells import cell_len
+from rich.cells import cell_len, split_graphemes
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -28,10 +28,28 @@ def line_strip(line: Line, palette: Palette, width_cells: int, base: Style) -> S
         used_cells += cell_len(span.text)
         chars += len(span.text)
     if used_cells > width_cells:
-        return Strip(segments, used_cells).crop(0, width_cells)
+        return Strip(_cropped(segments, width_cells), width_cells)
     if used_cells < width_cells:
         segments.append(Segment(" " * (width_cells - used_cells), fill))
     return Strip(segments, width_cells)
+
+
+def _cropped(segments: Iterable[Segment], width_cells: int) -> list[Segment]:
+    """The first cells of a row; half a wide character becomes a blank."""
+    result: list[Segment] = []
+    left_cells = width_cells
+    for text, style, _ in segments:
+        cells = cell_len(text)
+        if cells > left_cells:
+            end = 0
+            for _, last, wide_cells in split_graphemes(text)[0]:
+                if wide_cells > left_cells:
+                    break
+                end, left_cells = last, left_cells - wide_cells
+            return [*result, Segment(text[:end] + " " * left_cells, style)]
+        result.append(Segment(text, style))
+        left_cells -= cells
+    return result
 
 
 def painted(strip: Strip, ranges: Iterable[tuple[int, int, Style]]) -> Strip:
@@ -51,6 +69,7 @@ def _painted_range(segments: list[Segment], start: int, end: int, style: Style) 
         first = min(max(start - at, 0), size)
         last = size if end < 0 else min(max(end - at, 0), size)
         if first < last:
+            first, last = _whole_graphemes(text, first, last)
             result += [
                 Segment(text[:first], own),
                 Segment(text[first:last], own + style if own else style),
@@ -60,3 +79,13 @@ def _painted_range(segments: list[Segment], start: int, end: int, style: Style) 
             result.append(segment)
         at += size
     return [segment for segment in result if segment.text]
+
+
+def _whole_graphemes(text: str, start: int, end: int) -> tuple[int, int]:
+    """The range widened to whole graphemes: a half of one has other cells than half of the whole."""
+    if text.isascii():
+        return start, end
+    for first, last, _ in split_graphemes(text)[0]:
+        start = first if first < start < last else start
+        end = last if first < end < last else end
+    return start, end

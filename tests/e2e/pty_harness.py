@@ -170,6 +170,13 @@ class Terminal:
             return "\n".join(self._emulator.lines)
 
     @property
+    def cells(self) -> list[list[str]]:
+        """What stands in each cell of each row; the second cell of a wide character is empty."""
+        with self._changed:
+            screen = self._emulator.screen
+            return [[screen.buffer[y][x].data for x in range(screen.columns)] for y in range(screen.lines)]
+
+    @property
     def scrollback(self) -> str:
         """What has scrolled out of the main screen, and the screen below it."""
         with self._changed:

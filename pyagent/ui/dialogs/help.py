@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from pyagent.ui.dialogs.pager import PagerScreen
 from pyagent.ui.dialogs.rows import Layout
-from pyagent.ui.lines import BLANK_LINE, Line, Span, inert, wrap_spans
+from pyagent.ui.lines import BLANK_LINE, Line, Span, inert_row, wrap_spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ def help_layout(sections: Sequence[HelpSection]) -> Layout:
         made: list[Line] = []
         for section in sections:
             made += [BLANK_LINE] if made else []
-            made.append(Line((Span(inert(section.title), "heading"),)))
+            made.append(Line((Span(inert_row(section.title), "heading"),)))
             for name, text in section.rows:
-                made += _row(inert(name), inert(text), name_cells, width_cells)
+                made += _row(inert_row(name), inert_row(text), name_cells, width_cells)
         return made
 
     return lines
