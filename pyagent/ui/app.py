@@ -29,6 +29,7 @@ from pyagent.ui.prompt import Prompt
 from pyagent.ui.statusbar import StatusBar
 from pyagent.ui.terminal import Watchdog, unwatch_signals, watch_signals
 from pyagent.ui.theme import DARK, LIGHT, THEMES
+from pyagent.ui.too_small import TooSmall, is_too_small
 from pyagent.ui.transcript import Transcript
 from pyagent.ui.words import short_path
 
@@ -62,7 +63,7 @@ class PyagentApp(App[int]):
     ENABLE_COMMAND_PALETTE = False
     TITLE = "pyagent"
     CSS = """
-    Screen { background: $background; color: $foreground; }
+    Screen { background: $background; color: $foreground; overflow: hidden hidden; layers: base cover; }
     ModalScreen { background: $background 60%; }
     Screen.-tall > Transcript { margin-bottom: 1; }
     """
@@ -181,6 +182,14 @@ class PyagentApp(App[int]):
             self.view.close()
         if self._watchdog is not None:
             unwatch_signals(asyncio.get_running_loop())
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Cover what has no room; the layout's scroll bars and half frames would be all there is to see."""
+        for screen in self.screen_stack:
+            if not is_too_small(event.size):
+                screen.query(TooSmall).remove()
+            elif not screen.query(TooSmall):
+                screen.mount(TooSmall())
 
     # ── keys typed before there is a focus ──
 

@@ -98,7 +98,7 @@ def _user(block: Block, width_cells: int) -> list[Line]:
     for row in wrap_text(block.text, width_cells - 3, role):
         lines.append(Line((Span("▌", "user.bar"), Span(" ", role), *row.spans), 2, row.joint, "fill.user"))
     if block.state is BlockState.QUEUED:
-        text = " queued, sent after this turn"
+        text = truncate(" queued, sent after this turn", width_cells - 1)
         lines.append(Line((Span("▌", "user.bar"), Span(text, "fill.user muted")), 1 + len(text), None, "fill.user"))
     return lines
 

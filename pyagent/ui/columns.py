@@ -13,14 +13,13 @@ import re
 from rich.cells import cell_len, split_graphemes
 
 _SUSPECT = re.compile(
-    "[\u00ad\u0300-\u036f\u0483-\u0489\u0590-\u1cff\u1dc0-\u1dff\u200b-\u200f\u2060-\u206f\u20d0-\u20ff"
-    "\u231a\u231b\u23e9-\u23ec\u23f0\u23f3\u25fd\u25fe\u2614\u2615\u2648-\u2653\u267f\u2693\u26a1\u26aa\u26ab\u26bd"
-    "\u26be\u26c4\u26c5\u26ce\u26d4\u26ea\u26f2\u26f3\u26f5\u26fa\u26fd\u2705\u270a\u270b\u2728\u274c\u274e"
-    "\u2753-\u2755\u2757\u2795-\u2797\u27b0\u27bf\u2b1b\u2b1c\u2b50\u2b55\u302a-\u302f\u3099\u309a\ua66f-\ua672"
-    "\ua8e0-\ua8f1\uabe0-\uabff\ud7b0-\ud7ff\ufb1e\ufe00-\ufe0f\ufe20-\ufe2f\U00010000-\U0001ffff\U000e0000-\U000e0fff]"
+    "[^\x00-\xac\xae-\u02ff\u0370-\u0482\u048a-\u058f\u1e00-\u1fff\u2010-\u2027\u2030-\u205f\u20a0-\u20cf"
+    "\u2100-\u2319\u231c-\u23e8\u2400-\u25fc\u25ff-\u2613\u2700-\u2704\u2706-\u2709\u270c-\u2727\u2729-\u274b"
+    "\u274f-\u2752\u2758-\u2794\u2798-\u27af\u27c0-\u2b1a\u2e80-\u3029\u3030-\u3098\u309b-\ua4cf\uac00-\ud7a3"
+    "\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef]"
 )
-"""What may be counted differently, or may join others to what is. Latin, Greek, Cyrillic, CJK, box drawing and
-the signs of our own rows are not among it, so an ordinary frame is only looked through once."""
+"""What may be counted differently, or may join others to what is: all but Latin, Greek, Cyrillic, CJK, box drawing,
+arrows and the like, and the signs of our own rows; so an ordinary frame is only looked through once."""
 
 _PART = re.compile(
     r"\x1b\[(?P<params>[0-9;:<=>?]*)[ -/]*(?P<final>[@-~])"

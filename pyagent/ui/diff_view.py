@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyagent.ui.blocks import DiffKind, DiffLine
-from pyagent.ui.lines import Line, Span, inert, wrap_spans
+from pyagent.ui.lines import Line, Span, inert_row, wrap_spans
 
 _SIGNS = {DiffKind.ADDED: "+", DiffKind.REMOVED: "-", DiffKind.CONTEXT: " "}
 
@@ -49,4 +49,4 @@ def _marked_spans(line: DiffLine) -> list[Span]:
         spans += [Span(line.text[done:start], role), Span(line.text[start:end], f"diff.mark.{line.kind.value}")]
         done = end
     spans.append(Span(line.text[done:], role))
-    return [span._replace(text=inert(span.text).replace("\t", "    ")) for span in spans if span.text]
+    return [span._replace(text=inert_row(span.text.replace("\t", "    "))) for span in spans if span.text]

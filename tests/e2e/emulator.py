@@ -106,7 +106,10 @@ class Emulator:
     @property
     def lines(self) -> list[str]:
         """The lines shown, without trailing blanks."""
-        return [line.rstrip() for line in self.screen.display]
+        # pyte's own `display` fails on the half of a wide character that was written over.
+        screen = self.screen
+        rows = (screen.buffer[y] for y in range(screen.lines))
+        return ["".join(row[x].data for x in range(screen.columns)).rstrip() for row in rows]
 
     @property
     def scrollback(self) -> list[str]:
