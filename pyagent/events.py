@@ -52,6 +52,10 @@ class SessionOpened:
     tool_names: tuple[str, ...] = ()
     terminal: TerminalSettings = field(default_factory=TerminalSettings)
     """What the settings ask of a terminal."""
+    is_vim: bool = False
+    """Whether the input line is to be edited as vim does."""
+    insert_remaps: tuple[tuple[str, str], ...] = ()
+    """Sequences of vim's insert mode and what they stand for: `jj` → `<Esc>`."""
 
 
 @dataclass(frozen=True, slots=True)

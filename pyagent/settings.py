@@ -105,6 +105,10 @@ class Settings:
     additional_dirs: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     theme: str = ""
+    is_vim: bool = False
+    """Whether the input line is edited as vim does."""
+    insert_remaps: Mapping[str, str] = field(default_factory=dict)
+    """Sequences of vim's insert mode and what they stand for: `jj` → `<Esc>`."""
     max_output_tokens: int | None = None
     is_cache_ttl_1h: bool = False
     max_retries: int | None = None

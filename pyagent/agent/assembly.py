@@ -138,6 +138,8 @@ class Assembly:
                 tool_names=tuple(tools),
                 has_older=session.history.begin_offset > 0,
                 terminal=self.settings.terminal,
+                is_vim=self.settings.is_vim,
+                insert_remaps=tuple(self.settings.insert_remaps.items()),
             )
         )
         for problem in (*self._problems, *session.problems):

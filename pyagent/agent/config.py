@@ -219,6 +219,19 @@ def _channel(value: Any) -> str:
     return str(_one_of(NOTIFICATION_CHANNELS)(_CHANNEL_NAMES_ELSEWHERE.get(_text(value), value)))
 
 
+def _editor_mode(value: Any) -> bool:
+    if value not in ("normal", "vim"):
+        raise ValueError("use normal or vim")
+    return bool(value == "vim")
+
+
+def _insert_remaps(value: Any) -> dict[str, str]:
+    remaps = _object(value)
+    if not all(len(keys) > 1 and target == "<Esc>" for keys, target in remaps.items()):
+        raise ValueError('use two characters or more for "<Esc>"')
+    return dict(remaps)
+
+
 def _models(value: Any) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else _texts(value)
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
@@ -241,6 +254,8 @@ _SCALARS: Mapping[str, tuple[str, Check]] = {
     "fallbackModel": ("fallback_models", _models),
     "effortLevel": ("effort", _effort),
     "theme": ("theme", _text),
+    "editorMode": ("is_vim", _editor_mode),
+    "vimInsertModeRemaps": ("insert_remaps", _insert_remaps),
     "fileCheckpointingEnabled": ("has_file_checkpoints", _flag),
     "cleanupPeriodDays": ("cleanup_period_days", _whole(0)),
     "preferredNotifChannel": ("terminal.notification_channel", _channel),

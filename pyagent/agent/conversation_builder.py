@@ -24,6 +24,7 @@ from pyagent.agent.git_state import branch_of
 from pyagent.agent.host import Host, NewSession, ResumedSession
 from pyagent.agent.journal import Clock, Journal
 from pyagent.agent.long_wait import asks_to_wait
+from pyagent.agent.memory_edit import remember
 from pyagent.agent.memory_files import load_memory_files
 from pyagent.agent.memory_keeper import MemoryKeeper
 from pyagent.agent.mentions import PromptFiles
@@ -403,7 +404,14 @@ class ConversationBuilder:
             "clear-results": lambda argument: self._keeper.clear_old_results(),
             "branch": self._branch,
             "export": self._export,
+            "remember": self._remember,
+            "thinking": lambda argument: commands.effort(self._choice.other_thinking()),
         }
+
+    async def _remember(self, argument: str) -> None:
+        """Add a line to a memory file; the model is told of it as of any change there."""
+        options = self._options
+        self._emit(Notice(await asyncio.to_thread(remember, argument, options.cwd, options.home, options.environ)))
 
     def _branch(self, argument: str) -> None:
         """`/branch [name]`: go on in a copy; this session stays as it is."""

@@ -12,6 +12,9 @@ from pyagent.agent.wire.profile import RequestProfile
 from pyagent.errors import PyagentError
 from pyagent.settings import Settings, with_value
 
+USUAL_EFFORT = "high"
+"""What thinking that is switched on again gets if nothing was chosen before: what the API takes by default."""
+
 
 class ModelChoice:
     """Effort and fallbacks of one conversation. Both change only between two prompts: within a tool loop the server
@@ -31,6 +34,7 @@ class ModelChoice:
         self._profiles = profiles
         self._access = access
         self._effort = effort
+        self._effort_before = ""
         self._is_effort_new = False
         self.fallbacks = Fallbacks(settings.fallback_models, self._stand_in)
 
@@ -61,6 +65,13 @@ class ModelChoice:
         thinking_for(self._access().info, effort)
         self._effort, self._is_effort_new = effort, True
         return effort
+
+    def other_thinking(self) -> str:
+        """The effort that switches thinking off, or on again as it was before."""
+        if self._effort == "off":
+            return self._effort_before or USUAL_EFFORT
+        self._effort_before = self._effort
+        return "off"
 
     def new_prompt(self) -> None:
         """A prompt begins: the chosen model answers again, with the effort chosen last."""

@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.actions import SkipAction
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.timer import Timer
 
 from pyagent import __version__
 from pyagent.ui import commands
 from pyagent.ui.blocks import Block, BlockKind
 from pyagent.ui.busy import BusyLine, QueuePanel
 from pyagent.ui.completion import Candidate, CompletionMenu
-from pyagent.ui.editor import edited_text
 from pyagent.ui.files import FileIndex
 from pyagent.ui.gauge import StatusModel
 from pyagent.ui.history import PromptHistory, Recall, history_path
+from pyagent.ui.keymap import bound
 from pyagent.ui.prompt import Prompt
+from pyagent.ui.prompt_app import AGAIN_S, PromptApp
+from pyagent.ui.prompt_desk import PromptDesk
 from pyagent.ui.statusbar import StatusBar
+from pyagent.ui.task_panel import TaskPanel
 from pyagent.ui.terminal import Watchdog, unwatch_signals, watch_signals
 from pyagent.ui.theme import DARK, LIGHT, THEMES
 from pyagent.ui.too_small import TooSmall, is_too_small
@@ -38,14 +40,15 @@ if TYPE_CHECKING:
 
     from pyagent.launch import AgentStarter
     from pyagent.ui.cli import Invocation
+    from pyagent.ui.images import Clipboard
     from pyagent.ui.keyboard import InputDriver
     from pyagent.ui.search_bar import SearchBar
     from pyagent.ui.session_view import SessionView
 
 _log = logging.getLogger(__name__)
 
-AGAIN_S = 2.0
-"""Time in which a second Ctrl+C or Ctrl+D leaves."""
+END_AGAIN_S = 0.8
+"""The same for Ctrl+D, which is no way to stop a turn."""
 
 ESCAPE_AGAIN_S = 0.5
 """Time in which a second Esc empties the input line; longer, and two separate wishes to stop would erase a draft."""
@@ -57,7 +60,7 @@ MODE_CYCLE = ("default", "acceptEdits", "plan")
 """What Shift+Tab goes through. Never bypassPermissions: that takes a command or a flag."""
 
 
-class PyagentApp(App[int]):
+class PyagentApp(PromptApp):
     """One session at a time on a full screen; the agent runs behind `AgentHandle`, on its own thread."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -69,21 +72,24 @@ class PyagentApp(App[int]):
     """
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL_ROWS, "-tall")]  # noqa: RUF012  # declared so by the base class
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "stop_or_leave", show=False, priority=True, id="app:interrupt"),
-        Binding("ctrl+d", "leave_if_empty", show=False, id="app:exit"),
+        bound("app:interrupt", "stop_or_leave", priority=True),
+        bound("app:exit", "leave_if_empty"),
         Binding("ctrl+q", "ignore", show=False, priority=True),
-        Binding("ctrl+z", "suspend_process", show=False, priority=True, id="app:suspend"),
-        Binding("ctrl+l", "redraw", show=False, priority=True, id="app:redraw"),
-        Binding("ctrl+o", "read_transcript", show=False, id="app:toggleTranscript"),
-        Binding("escape", "interrupt", show=False, id="chat:cancel"),
-        Binding("shift+tab", "next_mode", show=False, priority=True, id="chat:cycleMode"),
-        Binding("alt+p", "pick_model", show=False, id="chat:modelPicker"),
-        Binding("ctrl+r", "search_history", show=False, id="history:search"),
-        Binding("ctrl+f", "search_transcript", show=False, priority=True, id="transcript:search"),
-        Binding("pageup", "scroll_page(-1)", show=False, priority=True, id="scroll:pageUp"),
-        Binding("pagedown", "scroll_page(1)", show=False, priority=True, id="scroll:pageDown"),
-        Binding("ctrl+home", "scroll_to('home')", show=False, priority=True, id="scroll:top"),
-        Binding("ctrl+end", "scroll_to('end')", show=False, priority=True, id="scroll:bottom"),
+        bound("app:suspend", "suspend_process", priority=True),
+        bound("app:redraw", "redraw", priority=True),
+        bound("app:toggleTranscript", "read_transcript"),
+        bound("app:toggleTodos", "toggle_tasks", priority=True),
+        bound("task:background", "let_run_on"),
+        bound("chat:cancel", "interrupt"),
+        bound("chat:cycleMode", "next_mode", priority=True),
+        bound("chat:modelPicker", "pick_model"),
+        bound("chat:thinkingToggle", "toggle_thinking"),
+        bound("history:search", "search_history"),
+        bound("transcript:search", "search_transcript", priority=True),
+        bound("scroll:pageUp", "scroll_page(-1)", priority=True),
+        bound("scroll:pageDown", "scroll_page(1)", priority=True),
+        bound("scroll:top", "scroll_to('home')", priority=True),
+        bound("scroll:bottom", "scroll_to('end')", priority=True),
     ]
 
     def __init__(
@@ -94,8 +100,9 @@ class PyagentApp(App[int]):
         watchdog: Watchdog | None = None,
         clock: Callable[[], float] = time.monotonic,
         version: str = "",
+        clipboard: Clipboard | None = None,
     ) -> None:
-        """`clock` gives seconds; it drives what is shown only."""
+        """`clock` gives seconds; it drives what is shown only. `clipboard` is the desktop's by default."""
         super().__init__(driver_class=_driver_class())
         for theme in THEMES:
             self.register_theme(theme)
@@ -115,18 +122,12 @@ class PyagentApp(App[int]):
         self._starter = starter
         self._watchdog = watchdog
         self._clock = clock
-        self._hint_timer: Timer | None = None
         self._again: tuple[str, float] = ("", float("-inf"))
         self._typed_ahead: list[events.Event] | None = []
         self._files = FileIndex(invocation.options.cwd)
+        self._desk = PromptDesk(self, invocation.options, clipboard)
         past = PromptHistory(history_path(invocation.options.home, invocation.options.cwd))
         self._recall = Recall(past, lambda: self.view is not None and self.view.take_back_queued())
-
-    @property
-    def _session(self) -> SessionView:
-        """The session. Keys and clicks come only when there is one."""
-        assert self.view is not None, "input came before the session"
-        return self.view
 
     def index_files(self, folder: Path) -> None:
         """Offer the files of this folder behind an `@`."""
@@ -136,6 +137,7 @@ class PyagentApp(App[int]):
     def compose(self) -> ComposeResult:
         menu = CompletionMenu()
         yield Transcript(is_unfolded=self._invocation.is_verbose)
+        yield TaskPanel()
         yield QueuePanel()
         yield BusyLine()
         yield menu
@@ -144,6 +146,7 @@ class PyagentApp(App[int]):
             commands=lambda _query: _COMMAND_CANDIDATES,
             files=lambda _query: [Candidate(path) for path in self._files.paths()],
             history=self._recall,
+            dropped=self._desk.dropped,
             placeholder="Ask, or / for commands, @ for files, ? for help",
         )
         yield StatusBar()
@@ -175,6 +178,7 @@ class PyagentApp(App[int]):
             self.view.pick_session()
         if self._invocation.options.prompt:
             self.view.submit(self._invocation.options.prompt)
+        self._desk.begin(self._prompt, is_typed_in=bool(self._typed_ahead))
         self._replay_typed_ahead()
 
     def on_unmount(self) -> None:
@@ -201,6 +205,11 @@ class PyagentApp(App[int]):
         if self._typed_ahead is not None and isinstance(event, events.Key | events.Paste):
             self._typed_ahead.append(event)
             return
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            key = self._desk.key(event)
+            if key is None:
+                return
+            event = key
         await super().on_event(event)
 
     def _replay_typed_ahead(self) -> None:
@@ -209,17 +218,6 @@ class PyagentApp(App[int]):
             # Before the terminal was switched to single keys it made a newline of Enter.
             is_enter = isinstance(event, events.Key) and event.key == "ctrl+j"
             self.post_message(events.Key("enter", "\r") if is_enter else event)
-
-    # ── what is shown besides the transcript ──
-
-    def show_hint(self, text: str, lasting_s: float | None = AGAIN_S) -> None:
-        """Show a short remark above the input line; None keeps it there."""
-        if self._hint_timer is not None:
-            self._hint_timer.stop()
-            self._hint_timer = None
-        self._busy.hint(text)
-        if lasting_s is not None:
-            self._hint_timer = self.set_timer(lasting_s, lambda: self._busy.hint(""))
 
     # ── prompts and commands ──
 
@@ -237,6 +235,10 @@ class PyagentApp(App[int]):
                 self._copy_answer(argument)
             case "theme":
                 self._choose_theme(argument)
+            case "vim":
+                self._session.switch_vim()
+            case "keybindings":
+                self._desk.edit_keys()
             case _:
                 raise AssertionError(f"/{name} is in the table, but nothing here runs it")
 
@@ -263,18 +265,6 @@ class PyagentApp(App[int]):
 
         items = [PickerItem(name, name.removeprefix("pyagent-")) for name in names]
         self.push_screen(PickerScreen("Theme", items, chosen_id=self.theme), chosen)
-
-    def on_prompt_help_requested(self) -> None:
-        self.action_help()
-
-    def on_prompt_editor_requested(self, event: Prompt.EditorRequested) -> None:
-        with self.suspend():
-            text, problem = edited_text(event.text, self._invocation.options.environ)
-        self.refresh(layout=True)
-        if problem:
-            self.show_hint(problem, lasting_s=2 * AGAIN_S)
-        else:
-            self._prompt.set_text(text)
 
     def on_transcript_top_reached(self) -> None:
         self._session.show_older()
@@ -321,7 +311,7 @@ class PyagentApp(App[int]):
     def action_leave_if_empty(self) -> None:
         if self._prompt.text or self._is_dialog_open:
             raise SkipAction
-        if self._is_again("ctrl+d", AGAIN_S):
+        if self._is_again("ctrl+d", END_AGAIN_S):
             self._leave(0)
         else:
             self.show_hint("Ctrl+D again to leave")
@@ -342,6 +332,9 @@ class PyagentApp(App[int]):
     async def action_search_transcript(self) -> None:
         if self._is_dialog_open:
             raise SkipAction
+        if self._prompt.has_focus and self._prompt.text:
+            self._prompt.action_cursor_right()
+            return
         # Made when it is first wanted: its imports would only delay the first paint.
         from pyagent.ui.search_bar import SearchBar
 
@@ -385,22 +378,6 @@ class PyagentApp(App[int]):
             raise SkipAction
         self._session.command("model", "")
 
-    def action_search_history(self) -> None:
-        """Pick an earlier prompt."""
-        from pyagent.ui.dialogs.picker import PickerItem, PickerScreen
-
-        entries = list(dict.fromkeys(reversed(self._recall.entries)))
-        if not entries:
-            self.show_hint("There are no earlier prompts in this folder.")
-            return
-
-        def chosen(number: str | None) -> None:
-            if number is not None:
-                self._prompt.set_text(entries[int(number)])
-
-        items = [PickerItem(str(index), " ".join(entry.split())[:400]) for index, entry in enumerate(entries)]
-        self.push_screen(PickerScreen("Earlier prompts", items), chosen)
-
     def action_scroll_page(self, direction: int) -> None:
         if self._is_dialog_open:
             raise SkipAction
@@ -413,22 +390,6 @@ class PyagentApp(App[int]):
             self._transcript.action_scroll_home()
         else:
             self._transcript.action_scroll_end()
-
-    def action_help(self) -> None:
-        from pyagent.ui.dialogs.help import HelpScreen, HelpSection
-
-        sections = (
-            HelpSection("Keys", commands.KEYS),
-            HelpSection("Commands", tuple(commands.help_lines())),
-            HelpSection(
-                "Mouse",
-                (
-                    ("click", "unfold or fold a row"),
-                    ("drag", "select; Ctrl+C copies. With Shift (or Option) the terminal selects by itself"),
-                ),
-            ),
-        )
-        self.push_screen(HelpScreen(sections))
 
     def copy_to_clipboard(self, text: str) -> None:
         self._clipboard = text
@@ -469,6 +430,7 @@ class PyagentApp(App[int]):
 
     def _leave(self, exit_code: int) -> None:
         self.is_leaving = True
+        self._desk.leave()
         if self.view is not None:
             self.view.shut_down()
         self.exit(return_code=exit_code)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pyagent.agent.claude_import import PREFIX, claude_folder, claude_sessions
+from pyagent.agent.memory_edit import SCOPES, memory_target
 from pyagent.agent.session_shelf import SessionShelf
 from pyagent.agent.session_store import SessionInfo, list_sessions, project_dir
 from pyagent.agent.wire.catalogue import ALIASES, known_model, model_ids
@@ -14,6 +15,7 @@ from pyagent.errors import SessionError
 from pyagent.launch import LaunchOptions
 from pyagent.ui.dialogs.picker import PickerItem
 from pyagent.ui.gauge import short_tokens
+from pyagent.ui.words import short_path
 
 OFFLINE_MODEL = "offline"
 
@@ -104,6 +106,21 @@ def session_preview(info: SessionInfo) -> str:
     rows = [f"    {line}" for line in (info.first_prompt or "(nothing said)").split("\n")]
     facts = [f"- Last used: {info.modified_at:%Y-%m-%d %H:%M} UTC", f"- Id: `{info.session_id}`"]
     return "\n".join([*rows, "", *facts])
+
+
+def memory_items(cwd: Path, home: Path) -> list[PickerItem]:
+    """The memory files a line can be added to."""
+    words = {
+        "project": "for everybody who works here",
+        "user": "for you, in every project",
+        "local": "for you, in this folder only",
+    }
+    items = []
+    for scope in SCOPES:
+        target = memory_target(scope, cwd, home)
+        new = ", a new file" if target.is_new else ""
+        items.append(PickerItem(scope, f"{scope}: {words[scope]}", f"{short_path(str(target.path))}{new}"))
+    return items
 
 
 def model_items() -> list[PickerItem]:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 from pyagent.settings import EFFORT_LEVELS
+from pyagent.ui.input_kind import InputKind, input_kind
 
 Handler: TypeAlias = Literal["agent", "screen"]
 """`agent`: travels as `RunCommand`. `screen`: the front end does it itself."""
@@ -58,6 +59,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("status", "version, session, model, folders, connection"),
     SlashCommand("copy", "copy the last answer, or the Nth last", "screen", argument="[N]"),
     SlashCommand("theme", "change the colours", "screen", argument="[name]"),
+    SlashCommand("vim", "edit the input line as vim does, or no longer", "screen"),
+    SlashCommand("keybindings", "change the keys in your editor", "screen"),
     SlashCommand("exit", "leave", "screen", ("quit",)),
 )
 """All commands, in the order help lists them."""
@@ -92,7 +95,22 @@ class Unknown:
         return f"There is no command /{self.name}; {hint}"
 
 
-Typed: TypeAlias = Prompt | Invoked | Unknown
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """A command for the shell."""
+
+    command: str
+    is_private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Words for a memory file."""
+
+    text: str
+
+
+Typed: TypeAlias = Prompt | Invoked | Unknown | Shell | Remember
 
 _COMMAND = re.compile(r"/([A-Za-z?][A-Za-z0-9_?:-]*)(?:\s+(.*))?", re.DOTALL)
 """A name with no further slash, so that `/usr/bin is full` stays a prompt."""
@@ -104,8 +122,17 @@ def by_name(name: str, commands: Iterable[SlashCommand] = COMMANDS) -> SlashComm
     return next((c for c in commands if wanted == c.name or wanted in c.aliases), None)
 
 
-def read_typed(text: str, commands: tuple[SlashCommand, ...] = COMMANDS) -> Typed:
-    """What a submitted input is: a prompt, a command, or something that only looks like a command."""
+def read_typed(text: str, commands: tuple[SlashCommand, ...] = COMMANDS, *, shown: str = "") -> Typed:
+    """What a submitted input is: a prompt, a command, or something that only looks like a command.
+
+    `shown` is the text as it stood in the line, if other: a pasted text that begins with `!` is no command.
+    """
+    kind = input_kind(shown or text)
+    if kind in (InputKind.SHELL, InputKind.PRIVATE_SHELL):
+        sign = "!!" if kind is InputKind.PRIVATE_SHELL else "!"
+        return Shell(text.removeprefix(sign).strip(), kind is InputKind.PRIVATE_SHELL)
+    if kind is InputKind.MEMORY:
+        return Remember(text.lstrip("#").strip())
     match = _COMMAND.fullmatch(text.strip())
     if match is None:
         return Prompt(text)
@@ -129,25 +156,18 @@ def help_lines(commands: Iterable[SlashCommand] = COMMANDS) -> list[tuple[str, s
     return lines
 
 
-KEYS: tuple[tuple[str, str], ...] = (
-    ("Enter", "send; while a turn runs, queue"),
-    ("Ctrl+J, Shift+Enter, \\ Enter", "new line"),
-    ("Esc", "stop the running turn"),
-    ("Esc Esc", "empty the input line; on an empty one, go back to an earlier prompt"),
-    ("Up / Down", "earlier and later prompts; Up also takes back a queued one"),
-    ("Ctrl+R", "search earlier prompts"),
-    ("Ctrl+C", "copy the selection, else empty the line, else stop, else (twice) leave"),
-    ("Ctrl+D", "leave, on an empty line (twice)"),
-    ("Ctrl+O", "read the transcript, all unfolded: { } prompts, / search, [ print, v editor, q leave"),
-    ("Shift+Tab", "next permission mode"),
-    ("Alt+P", "choose the model"),
-    ("PgUp / PgDn", "scroll; Ctrl+Home and Ctrl+End jump"),
-    ("Ctrl+F", "search the transcript"),
-    ("Ctrl+G", "write the prompt in $EDITOR"),
-    ("Ctrl+L", "redraw"),
-    ("Ctrl+Z", "suspend; fg comes back"),
-    ("@", "complete a file name"),
-    ("/", "complete a command"),
-    ("?", "this help, on an empty line"),
+SIGNS: tuple[tuple[str, str], ...] = (
+    ("!command", "run it in the shell; the model is told with your next prompt"),
+    ("!!command", "run it in the shell, for your eyes only"),
+    ("#words", "keep them in a memory file"),
+    ("@path", "attach a file; @path#L3-9 these lines of it"),
+    ("/name", "a command"),
+    ("Ctrl+A E B F K U W, Alt+B F D", "move and cut as in a shell; Ctrl+Y and Alt+Y insert what was cut"),
 )
-"""Keys of the full screen, for help. Each is bound in `pyagent.ui.app` or in the prompt."""
+"""What the first characters of a line mean, for help."""
+
+MOUSE: tuple[tuple[str, str], ...] = (
+    ("click", "unfold or fold a row"),
+    ("drag", "select; Ctrl+C copies. With Shift (or Option) the terminal selects by itself"),
+    ("drop", "an image file becomes part of the prompt"),
+)

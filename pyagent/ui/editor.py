@@ -25,25 +25,34 @@ def read_text(text: str, environ: Mapping[str, str]) -> str:
     return _run(environ[named] if named else "less", "transcript.md", text, named or "PAGER")[1]
 
 
+def edited_in_place(path: Path, environ: Mapping[str, str]) -> str:
+    """Let the person edit a file; why that failed, empty if it did not. The screen must be suspended."""
+    return _start(environ.get("VISUAL") or environ.get("EDITOR") or "vi", path, "EDITOR")
+
+
 def _run(command: str, name: str, text: str, variable: str) -> tuple[str, str]:
     """Run a command on a file with the text; what the file holds afterwards, and what went wrong."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        return text, f"${variable} cannot be read as a command: {error}."
     with tempfile.TemporaryDirectory(prefix="pyagent-") as folder:
         path = Path(folder) / name
         path.write_text(text, "utf-8", "replace")
-        try:
-            done = subprocess.run(
-                [*words, str(path)],
-                stdin=sys.__stdin__,
-                stdout=sys.__stdout__,
-                stderr=sys.__stderr__,
-                check=False,
-            )
-        except OSError as error:
-            return text, f"Cannot start {words[0]}: {error.strerror}. Set ${variable} to another one."
-        if done.returncode != 0:
-            return text, f"{words[0]} ended with code {done.returncode}; the text is as it was."
-        return path.read_text("utf-8", "replace").removesuffix("\n"), ""
+        problem = _start(command, path, variable)
+        return (text, problem) if problem else (path.read_text("utf-8", "replace").removesuffix("\n"), "")
+
+
+def _start(command: str, path: Path, variable: str) -> str:
+    """Run a command on a file and wait for its end; what went wrong."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        return f"${variable} cannot be read as a command: {error}."
+    try:
+        done = subprocess.run(
+            [*words, str(path)],
+            stdin=sys.__stdin__,
+            stdout=sys.__stdout__,
+            stderr=sys.__stderr__,
+            check=False,
+        )
+    except OSError as error:
+        return f"Cannot start {words[0]}: {error.strerror}. Set ${variable} to another one."
+    return f"{words[0]} ended with code {done.returncode}; the text is as it was." if done.returncode else ""

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import assert_never
@@ -33,11 +34,13 @@ from pyagent.events import (
     PromptReturned,
     Question,
     QuestionAsked,
+    RecordCommitted,
     Report,
     RetryScheduled,
     RewindOffered,
     RewindPlanned,
     RunCommand,
+    RunShell,
     SessionOpened,
     SettingMoved,
     Shutdown,
@@ -47,8 +50,9 @@ from pyagent.events import (
     TurnFinished,
 )
 from pyagent.launch import AgentHandle, AgentStarter
+from pyagent.log import ShellRan
 from pyagent.ui import commands
-from pyagent.ui.choosing import foreign_sessions, mode_items, model_items, saved_sessions, session_items
+from pyagent.ui.choosing import foreign_sessions, memory_items, mode_items, model_items, saved_sessions, session_items
 from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, silence
 from pyagent.ui.history import PromptHistory, history_path
 from pyagent.ui.leftovers import cure_terminal
@@ -210,12 +214,36 @@ class PlainSession:
                 self._submit(text)
             case commands.Unknown() as unknown:
                 self._printer.line(unknown.message)
+            case commands.Shell(command=command, is_private=is_private):
+                self._run_shell(command, is_private)
+            case commands.Remember(text=text):
+                self._remember(text, line)
             case commands.Invoked(command=command, argument=argument) if command.handler == "agent":
                 self._command(command.name, argument)
             case commands.Invoked(command=command, argument=argument):
                 self._run_here(command.name, argument)
             case _ as never:
                 assert_never(never)
+
+    def _run_shell(self, command: str, is_private: bool) -> None:
+        """Run the person's command and show what it says; Ctrl+C stops it."""
+        if not command:
+            return
+        self._handle.send(RunShell(command, is_private))
+        self._drain(lambda event: isinstance(event, RecordCommitted) and isinstance(event.record.payload, ShellRan))
+        if self._status.is_turn_running:
+            self._drain(lambda event: isinstance(event, TurnFinished | TurnFailed))
+
+    def _remember(self, text: str, line: str) -> None:
+        """Ask for the memory file; where nobody can be asked, the line is a prompt like any other."""
+        if not self._reader.is_interactive:
+            self._submit(line)
+            return
+        options = self._invocation.options
+        items = memory_items(Path(self._status.cwd or options.cwd), options.home)
+        chosen = self._choose([f"{item.label} ({item.detail})" for item in items])
+        if chosen is not None:
+            self._run_command("remember", f"{items[chosen].id} {text}")
 
     def _submit(self, text: str) -> None:
         had_failed, self._has_failed = self._has_failed, False
@@ -294,6 +322,8 @@ class PlainSession:
             case "help":
                 for usage, words in commands.help_lines():
                     self._printer.line(f"{usage}: {words}")
+                for sign, words in commands.SIGNS[:4]:
+                    self._printer.line(f"{sign}: {words}")
                 self._printer.line("Alt+Enter breaks the line; Ctrl+C stops a turn; Ctrl+D or /exit leaves.")
             case "exit":
                 self._is_leaving = True

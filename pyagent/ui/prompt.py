@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from textual import events
 from textual.actions import SkipAction
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
@@ -22,7 +22,13 @@ from pyagent.ui.completion import (
     Source,
     completion_context,
 )
-from pyagent.ui.prompt_text import BURST_SETTLE_S, Burst, History, ListHistory, Pastes, normal_newlines
+from pyagent.ui.drafts import Draft
+from pyagent.ui.images import FoundImage
+from pyagent.ui.input_kind import input_kind
+from pyagent.ui.keymap import Keymap, bound
+from pyagent.ui.prompt_text import BURST_SETTLE_S, Burst, History, KillRing, ListHistory, Pastes, normal_newlines
+from pyagent.ui.vim import Effect
+from pyagent.ui.vim_host import VimHost
 
 
 def _no_candidates(query: str) -> Sequence[Candidate]:
@@ -35,7 +41,7 @@ class Prompt(TextArea):
     Every edit is told with the inherited `Changed`. A click in the menu is told by `CompletionMenu.Picked`; answer it
     with `accept_completion`.
 
-    `intake` may turn a pasted text into another (a dropped image's path into its label), else return None.
+    `dropped` tells which images a pasted text names, None if it is anything else.
     """
 
     DEFAULT_CSS = """
@@ -55,23 +61,27 @@ class Prompt(TextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("shift+enter,alt+enter,ctrl+j", "newline", "New line", show=False, id="chat:newline"),
-        Binding("ctrl+underscore,ctrl+shift+minus", "undo", "Undo", show=False, id="chat:undo"),
-        Binding("ctrl+s", "stash", "Stash or bring back", show=False, id="chat:stash"),
-        Binding("ctrl+g", "external_editor", "Edit in $EDITOR", show=False, id="chat:externalEditor"),
-        Binding("ctrl+y", "yank", "Insert what was cut", show=False),
-        Binding("alt+b", "cursor_word_left", "Word left", show=False),
-        Binding("alt+f", "cursor_word_right", "Word right", show=False),
-        Binding("alt+d", "delete_word_right", "Delete word right", show=False),
+        bound("chat:newline", "newline"),
+        bound("chat:undo", "undo"),
+        bound("chat:stash", "stash"),
+        bound("chat:externalEditor", "external_editor"),
+        bound("chat:imagePaste", "paste_image"),
+        bound("chat:yank", "yank"),
+        bound("chat:yankPop", "yank_pop"),
+        bound("chat:wordLeft", "cursor_word_left"),
+        bound("chat:wordRight", "cursor_word_right"),
+        bound("chat:deleteWordRight", "delete_word_right"),
     ]
 
     class Submitted(Message):
-        """The user sent this text; chips are expanded in `text`, kept in `shown`. Blanks at its end are cut."""
+        """The user sent this text; chips are expanded in `text`, kept in `shown`. Blanks at its end are cut.
+        `images` are the paths of those whose chips stand in it."""
 
-        def __init__(self, text: str, shown: str) -> None:
+        def __init__(self, text: str, shown: str, images: tuple[str, ...] = ()) -> None:
             super().__init__()
             self.text = text
             self.shown = shown
+            self.images = images
 
     class EditorRequested(Message):
         """The user wants to go on in an external editor; answer with `Prompt.set_text`."""
@@ -83,6 +93,9 @@ class Prompt(TextArea):
     class HelpRequested(Message):
         """`?` in an empty prompt."""
 
+    class ImageRequested(Message):
+        """The user wants the clipboard's image; answer with `Prompt.add_images`, or `Prompt.action_paste`."""
+
     def __init__(
         self,
         *,
@@ -90,7 +103,7 @@ class Prompt(TextArea):
         commands: Source = _no_candidates,
         files: Source = _no_candidates,
         history: History | None = None,
-        intake: Callable[[str], str | None] | None = None,
+        dropped: Callable[[str], Sequence[FoundImage] | None] | None = None,
         placeholder: str = "",
         id: str | None = None,
     ) -> None:
@@ -104,13 +117,17 @@ class Prompt(TextArea):
         self._menu = menu
         self._sources = {CompletionKind.COMMAND: commands, CompletionKind.FILE: files}
         self._past: History = history if history is not None else ListHistory()
-        self._intake = intake
+        self.keys = Keymap()
+        """Which keys do what."""
+        self.vim = VimHost(self)
+        self._dropped = dropped
         self._pastes = Pastes()
         self._burst = Burst()
         self._held_enter: Timer | None = None
         self._stashed = ""
-        self._killed = ""
-        self._is_after_ctrl_x = False
+        self._cuts = KillRing()
+        self._yanked: tuple[Location, Location] | None = None
+        """Where what was inserted from the cuts stands, right after it was."""
         self._is_menu_dismissed = False
 
     # Text
@@ -125,23 +142,43 @@ class Prompt(TextArea):
         """The text put aside with Ctrl+S."""
         return self._stashed
 
+    @property
+    def draft(self) -> Draft:
+        """All that would be lost with the program."""
+        pastes, images = self._pastes.used_in(f"{self.text}\n{self._stashed}")
+        return Draft(self.text, pastes, images, self._stashed)
+
+    def bring_back(self, draft: Draft, *, is_aside: bool = False) -> None:
+        """Show a draft of another run; `is_aside`: something stands here already, so it waits for Ctrl+S."""
+        self._pastes.take_over(draft.pastes, draft.images)
+        self._stashed = (is_aside and draft.shown) or draft.stashed
+        if draft.shown and not is_aside:
+            self.set_text(draft.shown)
+
+    def give_back(self, text: str, shown: str) -> None:
+        """A prompt returns, above what stands here: as it was typed if its chips still mean something."""
+        returned = shown if shown and self._pastes.knows(shown) else text
+        self.set_text(f"{returned}\n{self.text}" if self.text.strip() else returned)
+
     def set_text(self, text: str) -> None:
         """Replace the text, undoably, and stand at its end."""
+        self.vim.leave_selection()
         self.replace(text, (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
     def action_submit(self) -> None:
         """Send the text."""
         self._release_enter()
-        shown = self.text
+        shown = self.text.rstrip()
         text = self._pastes.expand(shown).rstrip()
         if not text:
             return
         self._close_menu()
-        self._past.add(text)
+        self._past.add(self._pastes.with_paths(text))
         self.load_text("")
-        self._pastes = Pastes()
-        self.post_message(self.Submitted(text, shown))
+        self.vim.begin_prompt()
+        self._show_mode()
+        self.post_message(self.Submitted(text, shown, self._pastes.images_in(shown)))
 
     def action_newline(self) -> None:
         """Insert a line break."""
@@ -163,30 +200,50 @@ class Prompt(TextArea):
     def _key_handler(self, event: events.Key) -> Callable[[], None] | None:
         """What a key does here, before the text area and the bindings see it."""
         key = event.key
-        after_ctrl_x, self._is_after_ctrl_x = self._is_after_ctrl_x, False
-        if after_ctrl_x and key == "ctrl+e":
-            return self.action_external_editor
-        if key == "ctrl+x" and self.selection.is_empty:
-            return self._begin_ctrl_x
+        if not self.keys.has("chat:yankPop", key):
+            self._yanked = None
         is_burst_enter = key == "enter" and self._burst.is_burst
         if self._menu is not None and self._menu.is_open and not is_burst_enter:
             menu_handler = self._menu_handler(key)
             if menu_handler is not None:
                 return menu_handler
-        match key:
-            case "enter":
-                return self._enter
-            case "up" if self.wrapped_document.location_to_offset(self.cursor_location).y == 0:
-                return self._history_previous
-            case "down" if self._is_on_last_row():
-                return self._history_next
-            case "question_mark" if not self.text:
-                return self._ask_for_help
-            case _:
-                return None
+        in_vim = self.vim.handler(event)
+        if in_vim is not None:
+            return lambda: self._after_vim(in_vim())
+        has = self.keys.has
+        if has("chat:submit", key) or is_burst_enter:
+            return self._enter
+        if has("history:previous", key) and self.wrapped_document.location_to_offset(self.cursor_location).y == 0:
+            return self._history_previous
+        if has("history:next", key) and self._is_on_last_row():
+            return self._history_next
+        if has("chat:help", key) and not self.text:
+            return self._ask_for_help
+        if key == "enter":
+            return self.action_newline
+        is_vim_command = not self.vim.is_typing and event.is_printable
+        return self._ignore_key if is_vim_command else None
 
-    def _begin_ctrl_x(self) -> None:
-        self._is_after_ctrl_x = True
+    def _ignore_key(self) -> None:
+        """A character that is no command of vim's is not text either."""
+
+    def _after_vim(self, effect: Effect) -> None:
+        if effect == "history_previous":
+            self._history_previous()
+        elif effect == "history_next":
+            self._history_next()
+        self._show_mode()
+
+    def switch_vim(self, is_on: bool, remaps: Mapping[str, str] | None = None) -> None:
+        """Edit as vim does, or no longer."""
+        self.vim.switch(is_on, remaps)
+        self._show_mode()
+
+    def _show_mode(self) -> None:
+        """The words on the border: what the line will be, and vim's mode."""
+        words = input_kind(self.text[:4_000]).value, self.vim.mode_word
+        if (self.border_title or "", self.border_subtitle or "") != words:
+            self.border_title, self.border_subtitle = words
 
     def _ask_for_help(self) -> None:
         self.post_message(self.HelpRequested())
@@ -252,10 +309,21 @@ class Prompt(TextArea):
         self.paste(event.text)
 
     def paste(self, text: str) -> None:
-        """Insert pasted text; big ones as a chip."""
-        text = normal_newlines(text)
-        taken = self._intake(text) if self._intake is not None else None
-        self._replace_via_keyboard(self._pastes.chip(text) if taken is None else taken, *self.selection)
+        """Insert pasted text; big ones as a chip, and so images that it names."""
+        images = self._dropped(text) if self._dropped is not None else None
+        if images:
+            self.add_images(images)
+        else:
+            self._replace_via_keyboard(self._pastes.chip(normal_newlines(text)), *self.selection)
+
+    def add_images(self, images: Iterable[FoundImage]) -> None:
+        """Insert a chip for each image."""
+        for image in images:
+            self._replace_via_keyboard(f"{self._pastes.image_chip(image)} ", *self.selection)
+
+    def action_paste_image(self) -> None:
+        """Ask the app for the clipboard's image."""
+        self.post_message(self.ImageRequested())
 
     def action_delete_left(self) -> None:
         """Delete a character, or the whole chip that ends here."""
@@ -269,9 +337,9 @@ class Prompt(TextArea):
     # Cutting and bringing back
 
     def _kill(self, start: Location, end: Location) -> None:
-        killed = self.get_text_range(min(start, end), max(start, end))
-        if killed:
-            self._killed = killed
+        cut = self.get_text_range(min(start, end), max(start, end))
+        if cut:
+            self._cuts.cut(cut)
             self._delete_via_keyboard(start, end)
 
     def action_delete_to_start_of_line(self) -> None:
@@ -289,15 +357,30 @@ class Prompt(TextArea):
         else:
             super().action_delete_word_left()
 
+    def action_delete_word_right(self) -> None:
+        if self.selection.is_empty:
+            self._kill(self.cursor_location, self.get_cursor_word_right_location())
+        else:
+            super().action_delete_word_right()
+
     def action_yank(self) -> None:
-        """Insert what was last cut with Ctrl+U, Ctrl+K or Ctrl+W."""
-        if self._killed:
-            self._replace_via_keyboard(self._killed, *self.selection)
+        """Insert what was last cut with Ctrl+U, Ctrl+K, Ctrl+W or Alt+D."""
+        self._insert_cut(self._cuts.newest, self.selection.start, self.selection.end)
+
+    def action_yank_pop(self) -> None:
+        """Right after that: what was cut before it, in its place."""
+        if self._yanked is not None:
+            self._insert_cut(self._cuts.before(), *self._yanked)
+
+    def _insert_cut(self, text: str, start: Location, end: Location) -> None:
+        if text:
+            self._replace_via_keyboard(text, start, end)
+            self._yanked = (min(start, end), self.cursor_location)
 
     def action_stash(self) -> None:
         """Put the text aside; in an empty prompt, bring it back."""
         if self.text:
-            self._stashed = self.expanded_text
+            self._stashed = self.text
             self.set_text("")
         elif self._stashed:
             self.set_text(self._stashed)
@@ -323,6 +406,7 @@ class Prompt(TextArea):
 
     def on_text_area_changed(self) -> None:
         self._is_menu_dismissed = self._is_menu_dismissed and bool(self.text)
+        self._show_mode()
         self._update_menu()
 
     def on_text_area_selection_changed(self) -> None:
@@ -348,19 +432,16 @@ class Prompt(TextArea):
             self._menu.close()
 
     def _menu_handler(self, key: str) -> Callable[[], None] | None:
-        match key:
-            case "tab":
-                return self.accept_completion
-            case "enter":
-                return self._accept_or_send
-            case "escape":
-                return self._dismiss_menu
-            case "up" | "ctrl+p":
-                return lambda: self._move_in_menu(-1)
-            case "down" | "ctrl+n":
-                return lambda: self._move_in_menu(1)
-            case _:
-                return None
+        has = self.keys.has
+        if has("autocomplete:accept", key):
+            return self.accept_completion
+        if has("chat:submit", key):
+            return self._accept_or_send
+        if has("autocomplete:dismiss", key):
+            return self._dismiss_menu
+        if has("autocomplete:previous", key):
+            return lambda: self._move_in_menu(-1)
+        return (lambda: self._move_in_menu(1)) if has("autocomplete:next", key) else None
 
     def _move_in_menu(self, step: int) -> None:
         if self._menu is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from pyagent.ui.images import FoundImage
 from pyagent.ui.lines import inert
 
 CHIP_CHARS = 800
@@ -18,6 +19,7 @@ BURST_SETTLE_S = 0.03
 """How long an Enter in a burst waits to see whether the burst goes on."""
 
 _CHIP = re.compile(r"\[Pasted text #(\d+)(?: \+\d+ lines)?\]")
+_IMAGE_CHIP = re.compile(r"\[Image #(\d+)(?: \d+×\d+)?\]")
 
 
 _SEQUENCE = re.compile("␛(?:\\[[0-9:;<=>?]*[ -/]*[@-~]|\\][^␇␛\n]*(?:␇|␛\\\\))")
@@ -30,32 +32,103 @@ def normal_newlines(text: str) -> str:
 
 
 class Pastes:
-    """Big pastes of one prompt, by number."""
+    """What the chips stand for: big pastes and images, by number. A number is never given twice while the program
+    runs, so that a prompt that comes back finds what it stood for."""
 
     def __init__(self) -> None:
         self._text_by_number: dict[int, str] = {}
-        self._next_number = 1
+        self._image_by_number: dict[int, FoundImage] = {}
 
     def chip(self, text: str) -> str:
         """The text itself if it is small, else a chip that stands for it."""
         extra_lines = text.count("\n")
         if len(text) <= CHIP_CHARS and extra_lines < CHIP_LINES:
             return text
-        number = self._next_number
-        self._next_number += 1
+        number = max(self._text_by_number, default=0) + 1
         self._text_by_number[number] = text
         return f"[Pasted text #{number} +{extra_lines} lines]" if extra_lines else f"[Pasted text #{number}]"
 
+    def image_chip(self, image: FoundImage) -> str:
+        """A chip that stands for an image."""
+        number = max(self._image_by_number, default=0) + 1
+        self._image_by_number[number] = image
+        size = f" {image.width_px}×{image.height_px}" if image.width_px and image.height_px else ""
+        return f"[Image #{number}{size}]"
+
     def expand(self, text: str) -> str:
-        """The text with every known chip replaced by what it stands for."""
+        """The text with every known chip of a paste replaced by what it stands for."""
         return _CHIP.sub(lambda match: self._text_by_number.get(int(match.group(1)), match.group()), text)
+
+    def images_in(self, text: str) -> tuple[str, ...]:
+        """The paths of the images whose chips stand in a text, each once."""
+        found = (self._image_by_number.get(int(match.group(1))) for match in _IMAGE_CHIP.finditer(text))
+        return tuple(dict.fromkeys(image.path for image in found if image is not None))
+
+    def with_paths(self, text: str) -> str:
+        """The text with the chips of images replaced by names of their files, as they mean something later too."""
+
+        def named(match: re.Match[str]) -> str:
+            image = self._image_by_number.get(int(match.group(1)))
+            return match.group() if image is None else f'@"{image.path}"'
+
+        return _IMAGE_CHIP.sub(named, text)
+
+    def knows(self, text: str) -> bool:
+        """Whether every chip in a text stands for something."""
+        return all(int(match.group(1)) in self._text_by_number for match in _CHIP.finditer(text)) and all(
+            int(match.group(1)) in self._image_by_number for match in _IMAGE_CHIP.finditer(text)
+        )
+
+    def used_in(self, text: str) -> tuple[dict[str, str], dict[str, FoundImage]]:
+        """What the chips in a text stand for, by number: pastes and images."""
+        texts = {match.group(1): self._text_by_number.get(int(match.group(1))) for match in _CHIP.finditer(text)}
+        images = {m.group(1): self._image_by_number.get(int(m.group(1))) for m in _IMAGE_CHIP.finditer(text)}
+        return (
+            {number: stood for number, stood in texts.items() if stood is not None},
+            {number: image for number, image in images.items() if image is not None},
+        )
+
+    def take_over(self, pastes: Mapping[str, str], images: Mapping[str, FoundImage]) -> None:
+        """Know these from another run as well."""
+        self._text_by_number |= {int(number): text for number, text in pastes.items() if number.isdecimal()}
+        self._image_by_number |= {int(number): image for number, image in images.items() if number.isdecimal()}
 
     def chip_before(self, line: str, column: int) -> int | None:
         """Where the chip that ends at the column starts, if one does."""
-        for match in _CHIP.finditer(line):
-            if match.end() == column and int(match.group(1)) in self._text_by_number:
-                return match.start()
+        for chip, known in ((_CHIP, self._text_by_number), (_IMAGE_CHIP, self._image_by_number)):
+            for match in chip.finditer(line):
+                if match.end() == column and int(match.group(1)) in known:
+                    return match.start()
         return None
+
+
+class KillRing:
+    """What was cut, newest last, to be inserted again."""
+
+    SIZE = 30
+    """As many as a person still remembers."""
+
+    def __init__(self) -> None:
+        self._cuts: list[str] = []
+        self._at = 0
+
+    def cut(self, text: str) -> None:
+        """Remember a cut text."""
+        if text:
+            self._cuts = [*self._cuts[-self.SIZE + 1 :], text]
+
+    @property
+    def newest(self) -> str:
+        """What was cut last; empty if nothing was."""
+        self._at = len(self._cuts) - 1
+        return self._cuts[-1] if self._cuts else ""
+
+    def before(self) -> str:
+        """What was cut before the one given last, around the end."""
+        if not self._cuts:
+            return ""
+        self._at = (self._at - 1) % len(self._cuts)
+        return self._cuts[self._at]
 
 
 class History(Protocol):

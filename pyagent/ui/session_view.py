@@ -20,6 +20,7 @@ from pyagent.events import (
     ConversationClosed,
     Event,
     Interrupt,
+    LetRunOn,
     OlderRecords,
     PermissionNeeded,
     PermissionSettled,
@@ -33,6 +34,7 @@ from pyagent.events import (
     RewindOffered,
     RewindPlanned,
     RunCommand,
+    RunShell,
     SessionOpened,
     SettingMoved,
     Shutdown,
@@ -55,9 +57,11 @@ from pyagent.ui.outer_terminal import OuterTerminal
 from pyagent.ui.prompt import Prompt
 from pyagent.ui.pump import EventPump
 from pyagent.ui.questions import Asked, answer_to, dialog_contents, dialog_of
+from pyagent.ui.record_blocks import OWN_SHELL
 from pyagent.ui.reduce import Change, TranscriptFold
 from pyagent.ui.status import SessionStatus, reduce_status
 from pyagent.ui.statusbar import StatusBar
+from pyagent.ui.task_panel import TaskPanel
 from pyagent.ui.transcript import Transcript
 from pyagent.ui.words import short_path
 
@@ -92,6 +96,7 @@ class SessionView:
         self._prompt = app.query_one(Prompt)
         self._busy = app.query_one(BusyLine)
         self._queue = app.query_one(QueuePanel)
+        self._tasks = app.query_one(TaskPanel)
         self._bar = app.query_one(StatusBar)
         self._ticker = app.set_interval(SPINNER_FRAME_S, self.tick, pause=True)
         self._fold = TranscriptFold(self._banner)
@@ -169,13 +174,15 @@ class SessionView:
                 self._transcript.linked_folder = Path(cwd)
                 if event.terminal.is_motion_reduced:
                     self._reduce_motion()
+                self._prompt.switch_vim(event.is_vim, dict(event.insert_remaps))
+                self._app.call_later(self._app.tell_key_problems)
             case PermissionNeeded() | QuestionAsked():
                 self._questions.append(event)
                 self._ask_next()
             case PermissionSettled(request_id=request_id) | QuestionSettled(request_id=request_id):
                 self._withdraw(request_id)
-            case PromptReturned(text=text):
-                self._give_back(text)
+            case PromptReturned(text=text, display=display):
+                self._prompt.give_back(text, display)
             case Report():
                 self._report(event)
             case OlderRecords(has_more=has_more):
@@ -221,6 +228,7 @@ class SessionView:
         self.tick()
         self._bar.show(replace(self.status.bar(), cwd=short_path(self.status.cwd)))
         prompts = (*(text for _, text in self.status.queued), *self._early_prompts)
+        self._tasks.show(self.status.tasks)
         self._queue.show(prompts, can_take_back=self.status.is_open)
 
     def _reduce_motion(self) -> None:
@@ -266,9 +274,14 @@ class SessionView:
 
     def submitted(self, event: Prompt.Submitted) -> None:
         """The person sent the input line."""
-        match commands.read_typed(event.text):
+        match commands.read_typed(event.text, shown=event.shown):
             case commands.Prompt():
-                self.submit(event.text, event.shown)
+                self.submit(event.text, event.shown, event.images)
+            case commands.Shell(command=command, is_private=is_private):
+                self._transcript.action_scroll_end()
+                self.send(RunShell(command, is_private))
+            case commands.Remember(text=text):
+                self._remember(text, event.shown)
             case commands.Unknown() as unknown:
                 self._prompt.set_text(event.shown)
                 self._app.show_hint(unknown.message, lasting_s=HINT_S)
@@ -277,13 +290,40 @@ class SessionView:
             case commands.Invoked(command=command, argument=argument):
                 self._app.run_here(command.name, argument)
 
-    def submit(self, text: str, shown: str = "") -> None:
+    def _remember(self, text: str, shown: str) -> None:
+        """Let the person choose the memory file; without a choice the words return."""
+        from pyagent.ui.choosing import memory_items
+
+        def chosen(scope: str | None) -> None:
+            if scope is None:
+                self._prompt.give_back(shown, shown)
+            else:
+                self.send(RunCommand("remember", f"{scope} {text}"))
+
+        options = self._invocation.options
+        items = memory_items(Path(self.status.cwd or options.cwd), options.home)
+        self._app.push_screen(PickerScreen("Where is it remembered?", items, chosen_id="project"), chosen)
+
+    def let_run_on(self) -> bool:
+        """Leave the running command to the background; whether there is one."""
+        is_running = any(name in ("Bash", OWN_SHELL) for _, name in self.status.running_tools)
+        if is_running:
+            self.send(LetRunOn())
+        return is_running
+
+    def switch_vim(self) -> None:
+        """Edit as vim does, or no longer, for this run."""
+        self._prompt.switch_vim(not self._prompt.vim.is_on)
+        state = "on" if self._prompt.vim.is_on else "off"
+        self._app.show_hint(f'Vim is {state}. For good: "editorMode" in settings.json.', lasting_s=HINT_S)
+
+    def submit(self, text: str, shown: str = "", images: tuple[str, ...] = ()) -> None:
         """Send a prompt; `shown` is what stood in the input line."""
         self._transcript.action_scroll_end()
         if not self.status.is_open:
             self._early_prompts.append(shown or text)
             self._show_status()
-        self.send(SubmitPrompt(text, shown if shown != text else ""))
+        self.send(SubmitPrompt(text, shown if shown != text else "", images))
 
     def command(self, name: str, argument: str) -> None:
         """Have the agent do it; where a choice is missing, ask for it first."""
@@ -340,11 +380,6 @@ class SessionView:
             self._app.show_hint("There is no other session in this folder.", lasting_s=HINT_S)
             return
         self._app.push_screen(SessionPicker(sessions), chosen)
-
-    def _give_back(self, text: str) -> None:
-        """Text returns to the input line; a draft that stands there stays, below it."""
-        draft = self._prompt.text
-        self._prompt.set_text(f"{text}\n{draft}" if draft.strip() else text)
 
     def take_back_queued(self) -> bool:
         """Ask for the newest queued prompt; whether there is one."""

@@ -36,7 +36,8 @@ from pyagent.events import (
     TurnFinished,
     TurnStarted,
 )
-from pyagent.log import SettingChanged
+from pyagent.log import SettingChanged, ToolRan
+from pyagent.messages import JsonObject
 from pyagent.ui.gauge import CacheModel, GaugeModel, StatusModel
 
 CHARS_PER_TOKEN = 3.6
@@ -87,6 +88,8 @@ class SessionStatus:
     gauge: GaugeFacts | None = None
     cost: CostMoved | None = None
     queued: tuple[tuple[str, str], ...] = ()
+    tasks: tuple[JsonObject, ...] = ()
+    """The agent's task list."""
 
     @property
     def is_busy(self) -> bool:
@@ -177,6 +180,8 @@ def reduce_status(status: SessionStatus, event: Event) -> SessionStatus:
         case RecordCommitted(record=record):
             if isinstance(record.payload, SettingChanged):
                 return _with_setting(status, record.payload.name, record.payload.value)
+            if isinstance(record.payload, ToolRan) and isinstance(record.payload.display.get("tasks"), list):
+                return replace(status, tasks=tuple(t for t in record.payload.display["tasks"] if isinstance(t, dict)))
             return status
         case SettingMoved(name=name, value=value):
             return _with_setting(status, name, value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +12,7 @@ from pyagent.events import PromptReturned, SubmitPrompt, TurnFailed, TurnFinishe
 from tests.agent.support import launch_options, running_agent
 from tests.fakes.messages_server import FakeMessagesServer
 from tests.fakes.script import Script, reply, tool_use
-
-
-def png(width_px: int, height_px: int) -> bytes:
-    """A grey picture."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = b"".join(b"\0" + b"\x80" * width_px for _ in range(height_px))
-    header = struct.pack(">IIBBBBB", width_px, height_px, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+from tests.pictures import png
 
 
 @pytest.mark.parametrize(

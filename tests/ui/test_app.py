@@ -44,6 +44,7 @@ from pyagent.ui.dialogs.approval import ApprovalScreen
 from pyagent.ui.dialogs.help import HelpScreen
 from pyagent.ui.dialogs.picker import PickerList, PickerScreen
 from pyagent.ui.dialogs.text import TextScreen
+from pyagent.ui.images import Clipboard
 from pyagent.ui.prompt import Prompt
 from pyagent.ui.session_view import SessionView
 from pyagent.ui.transcript import Transcript
@@ -106,10 +107,11 @@ async def session(
     size: tuple[int, int] = (100, 30),
     invocation: Invocation | None = None,
     clock: Callable[[], float] = time.monotonic,
+    clipboard: Clipboard | None = None,
 ) -> AsyncIterator[Session]:
     agent = FakeAgent(first, answers)
     invocation = invocation or Invocation(launch_options(home), FrontEnd.SCREEN)
-    app = PyagentApp(invocation, agent, version="1.2.3", clock=clock)
+    app = PyagentApp(invocation, agent, version="1.2.3", clock=clock, clipboard=clipboard)
     async with app.run_test(size=size) as pilot:
         running = Session(app, agent, pilot)
         await running.until(lambda: app.view is not None, "agent started")

@@ -1,0 +1,107 @@
+"""Brings vim's state machine to a text area: keys in, edits and selections out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from textual import events
+from textual.widgets import TextArea
+from textual.widgets.text_area import Selection
+
+from pyagent.ui.vim import Effect, Mode, Step, Vim, begin_insert, press, selected
+from pyagent.ui.vim_motions import resting_place
+
+
+class VimHost:
+    """Vim's state for one text area. `is_on` says whether keys go to it at all."""
+
+    def __init__(self, area: TextArea) -> None:
+        self.is_on = False
+        self._area = area
+        self._vim = Vim()
+        self._cursor = 0
+        """Vim's own cursor while something is selected: the area's stands at the selection's end."""
+
+    @property
+    def mode_word(self) -> str:
+        """The mode, for the person; empty while vim is off."""
+        return self._vim.mode.value if self.is_on else ""
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether plain characters are text."""
+        return not self.is_on or self._vim.mode is Mode.INSERT
+
+    def switch(self, is_on: bool, remaps: Mapping[str, str] | None = None) -> None:
+        """Switch vim on or off, in insertion."""
+        self.is_on = is_on
+        self._vim = Vim(register=self._vim.register, remaps=self._vim.remaps if remaps is None else remaps)
+
+    def begin_prompt(self) -> None:
+        """A new, empty prompt: it begins with typing."""
+        self._vim = begin_insert(self._vim, "", 0).vim
+
+    def handler(self, event: events.Key) -> Callable[[], Effect] | None:
+        """What the key does here; None if it is none of vim's. The handler gives back what is left to the host."""
+        if not self.is_on:
+            return None
+        area = self._area
+        text = area.text
+        is_visual = selected(self._vim, text, self._cursor) is not None
+        cursor = min(self._cursor, len(text)) if is_visual else self._index(area.cursor_location)
+        if not is_visual and self._vim.mode is Mode.NORMAL:
+            cursor = resting_place(text, cursor)
+        key = event.character if event.character is not None and event.character.isprintable() else event.key
+        step = press(self._vim, text, cursor, key, at_s=event.time)
+        if step.effect == "pass":
+            self._vim = step.vim
+            return None
+        return lambda: self._apply(step, text)
+
+    def _apply(self, step: Step, text: str) -> Effect:
+        area = self._area
+        self._vim = step.vim
+        if step.text != text:
+            self._replace(text, step.text)
+        if step.effect in ("undo", "redo"):
+            (area.undo if step.effect == "undo" else area.redo)()
+            cursor = resting_place(area.text, self._index(area.cursor_location))
+        else:
+            cursor = step.cursor
+        self._cursor = cursor
+        extent = selected(self._vim, area.text, cursor)
+        if extent is None:
+            area.move_cursor(self._location(cursor))
+        else:
+            area.selection = Selection(self._location(extent.start), self._location(extent.end))
+        return step.effect
+
+    def _replace(self, old: str, new: str) -> None:
+        """Replace only what differs, as one step of undoing."""
+        start = 0
+        shortest = min(len(old), len(new))
+        while start < shortest and old[start] == new[start]:
+            start += 1
+        kept = 0
+        while kept < shortest - start and old[len(old) - 1 - kept] == new[len(new) - 1 - kept]:
+            kept += 1
+        area = self._area
+        area.history.checkpoint()
+        area.replace(new[start : len(new) - kept], self._location(start), self._location(len(old) - kept))
+        area.history.checkpoint()
+
+    def leave_selection(self) -> None:
+        """A click or a history entry has moved the cursor: nothing is selected by vim any more."""
+        if self._vim.mode in (Mode.VISUAL, Mode.VISUAL_LINE):
+            self._vim = replace(self._vim, mode=Mode.NORMAL, pending=())
+
+    def _index(self, location: tuple[int, int]) -> int:
+        row, column = location
+        lines = self._area.document.lines
+        return sum(len(line) + 1 for line in lines[:row]) + column
+
+    def _location(self, index: int) -> tuple[int, int]:
+        text = self._area.text
+        row = text.count("\n", 0, index)
+        return row, index - (text.rfind("\n", 0, index) + 1)
