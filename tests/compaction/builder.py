@@ -26,7 +26,11 @@ class WordTokenizer:
 
     is_ready = True
 
+    def __init__(self) -> None:
+        self.calls = 0
+
     def count(self, text: str) -> int:
+        self.calls += 1
         return _count_words(text)
 
 
@@ -41,15 +45,15 @@ class Talk:
     def __init__(self) -> None:
         self.state = ConversationState()
         self.now = START
-        self._ids = 0
+        self.ids = 0
 
     @property
     def view(self) -> View:
         return self.state.view
 
     def new_id(self, kind: str) -> str:
-        self._ids += 1
-        return f"{kind}-{self._ids}"
+        self.ids += 1
+        return f"{kind}-{self.ids}"
 
     def wait(self, **span: float) -> Talk:
         self.now += timedelta(**span)

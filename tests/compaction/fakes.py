@@ -110,9 +110,12 @@ class Bench:
     query_source: str = "repl_main_thread"
     tracking: AutoCompactTracking = field(default_factory=AutoCompactTracking)
     events: list[Event] = field(default_factory=list)
-    pipeline: Pipeline = field(default_factory=lambda: Pipeline(WordTokenizer()))
+    tokenizer: WordTokenizer = field(default_factory=WordTokenizer)
     cached_edits: CachedEdits | None = None
     ids: int = 0
+
+    def __post_init__(self) -> None:
+        self.pipeline = Pipeline(self.tokenizer)
 
     def new_uuid(self) -> str:
         self.ids += 1

@@ -20,15 +20,6 @@ from tests.compaction.fakes import Bench
 FAMILY: ModelFamily = "claude_from_4_7"
 
 
-class CountingTokenizer(WordTokenizer):
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def count(self, text: str) -> int:
-        self.calls += 1
-        return super().count(text)
-
-
 class LateTokenizer(WordTokenizer):
     is_ready = False
 
@@ -192,7 +183,7 @@ def test_counting_again_after_one_more_entry_measures_that_entry_only() -> None:
     talk = Talk()
     for number in range(50):
         talk.task(f"request {number}", rounds=2, tokens=50)
-    tokenizer = CountingTokenizer()
+    tokenizer = WordTokenizer()
     counter = ContextCounter(tokenizer)
     counter.count(talk.view, 0, FAMILY)
     tokenizer.calls = 0
