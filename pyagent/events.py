@@ -313,6 +313,14 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class CommandFinished:
+    """A slash command was carried out or refused; what it had to say came before. `clear`, `resume` and `branch` end
+    the conversation: what comes of them is the next `SessionOpened`. `!` is a shell command of the person's own."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class SettingMoved:
     """`model`, `mode`, `title`, `effort` or `cwd` has a new value."""
 
@@ -442,6 +450,7 @@ Event: TypeAlias = (
     | CompactionEnded
     | Notice
     | Report
+    | CommandFinished
     | SettingMoved
     | QueueChanged
     | PromptReturned

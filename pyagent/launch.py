@@ -40,6 +40,18 @@ class LaunchOptions:
     settings_json: str = ""
     """`--settings`: a JSON object, or the path of a file that holds one."""
     setting_sources: tuple[str, ...] = ("user", "project", "local")
+    has_memory_files: bool = True
+    """False: no CLAUDE.md or AGENTS.md is read."""
+    has_settings_env: bool = True
+    """False: the `env` of the settings files does not count."""
+    has_git_state: bool = True
+    """False: the model is not told of branch and changes."""
+    is_trusted: bool = False
+    """This folder's own settings count in this run, whether it was trusted before or not."""
+    window_tokens: int | None = None
+    """The context window to assume (`--autocompact`); None for the settings' or the model's."""
+    json_schema: str = ""
+    """JSON Schema of the answer; empty for an answer in words. Only in headless runs."""
     allowed_tools: tuple[str, ...] = ()
     """Permission rules that allow, as `Tool` or `Tool(specifier)`."""
     disallowed_tools: tuple[str, ...] = ()

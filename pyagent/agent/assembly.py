@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 
 from pyagent import __version__
+from pyagent.agent.answer_form import STRUCTURED_OUTPUT_TOOL, AnswerForm, FreeForm
+from pyagent.agent.answer_schema import AnswerSchema
 from pyagent.agent.claude_import import claude_folder
 from pyagent.agent.config import load_settings
 from pyagent.agent.conversation import Conversation
@@ -59,7 +61,7 @@ class Assembly:
         `server` answers in place of the one the environment names; `disk` writes the session files."""
         self.options = options
         self.emit = emit
-        self.is_trusted = is_trusted(options.cwd, options.home)
+        self.is_trusted = options.is_trusted or is_trusted(options.cwd, options.home)
         loaded = load_settings(options, is_trusted=self.is_trusted)
         self.settings = loaded.settings
         if options.tools is not None and WEB_SEARCH_RULE not in options.tools:
@@ -124,6 +126,12 @@ class Assembly:
             readable_dirs=(session.results_dir,),
         )
         tools = self._tools(engine)
+        definitions = tool_definitions(tools)
+        form = FreeForm()
+        if options.json_schema:
+            form = AnswerForm(AnswerSchema.parse(options.json_schema))
+            tools[form.tool.name] = form.tool
+            definitions = (*definitions, form.tool.definition)
         branch = branch_of(cwd)
         self.emit(
             SessionOpened(
@@ -145,7 +153,6 @@ class Assembly:
         for problem in (*self._problems, *session.problems):
             self.emit(Notice(problem, "warning"))
         self._problems = ()
-        definitions = tool_definitions(tools)
         offered = with_server_tools(definitions, self.settings, is_first_party=access.is_first_party)
         chosen_effort = options.effort or state.settings.get("effort", "")
         profile = _recorded_profile(state, access, offered)
@@ -169,7 +176,7 @@ class Assembly:
         if options.max_budget_usd is not None and access.info.price is None:
             self.emit(Notice(f"The price of {access.info.id} is not known, so no budget can stop it.", "warning"))
         profiles = ProfileBook(journal, profile, access.info)
-        parts = ConversationBuilder(self._shared(), session, journal, access, profiles, tools, engine).parts()
+        parts = ConversationBuilder(self._shared(), session, journal, access, profiles, tools, engine, form).parts()
         conversation = Conversation(parts)
         if is_resumed:
             conversation.replay()
@@ -218,7 +225,7 @@ class Assembly:
             cwd,
             datetime.now().astimezone().date(),
             Path(options.environ.get("SHELL", "")).name,
-            await git_summary(cwd),
+            await git_summary(cwd) if options.has_git_state else "",
             self._shared().extra_dirs,
         )
         return build_system_prompt(environment, replaced=options.system_prompt, appended=options.system_prompt_addition)
@@ -281,6 +288,10 @@ def _recorded_profile(
                 continue
             is_same = profile.renderer_version == RENDERER_VERSION
             # Another set of tools (a flag, a new version) is another profile: calls must match what is there.
-            names = [tool.get("name") for tool in profile.tools]
-            return profile if is_same and names == [tool["name"] for tool in tools] else None
+            return profile if is_same and _what_counts(profile.tools) == _what_counts(tools) else None
     return None
+
+
+def _what_counts(tools: tuple[JsonObject, ...]) -> list[object]:
+    """A tool's name says which it is, except where the user gave its schema."""
+    return [tool if tool.get("name") == STRUCTURED_OUTPUT_TOOL else tool.get("name") for tool in tools]

@@ -359,7 +359,12 @@ class _Merge:
             self.problems.append(f"{name}: {', '.join(untrusted)} will count once this folder is trusted.")
 
     def add_environment(self) -> None:
-        """First what the files set for it, then the real one: it was set for this run."""
+        """First what the files set for it, then the real one: it was set for this run. The one flag that a variable
+        beats comes before both."""
+        if self._options.window_tokens is not None:
+            self.settings = with_value(self.settings, "compaction.window_tokens", self._options.window_tokens)
+        if not self._options.has_settings_env:
+            self._env.clear()
         self.settings = with_value(self.settings, "env", self._env)
         for environ in (self._env, self._options.environ):
             self.settings, problems = with_environment(self.settings, environ)

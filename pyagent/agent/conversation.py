@@ -22,6 +22,7 @@ from pyagent.events import (
     AnswerPermission,
     AnswerQuestion,
     Command,
+    CommandFinished,
     EventSink,
     Interrupt,
     LetRunOn,
@@ -201,7 +202,7 @@ class Conversation:
                 if queued.sort == "prompt":
                     self._begin(self._turn(SubmitPrompt(queued.text, queued.display, queued.images)))
                 else:
-                    self._begin(self._guarded(self._shell(RunShell(queued.text, queued.sort == "private_shell"))))
+                    self._begin(self._guarded(self._shell(RunShell(queued.text, queued.sort == "private_shell")), "!"))
             else:
                 return
 
@@ -244,7 +245,7 @@ class Conversation:
         if self._work is not None:
             self._queue(run.command, sort="private_shell" if run.is_private else "shell")
             return
-        self._begin(self._guarded(self._shell(run)))
+        self._begin(self._guarded(self._shell(run), "!"))
 
     async def _shell(self, run: RunShell) -> None:
         """Run the person's command, and answer it if that is wanted."""
@@ -279,25 +280,28 @@ class Conversation:
         handler = self._parts.commands.get(command.name)
         if handler is None:
             self._parts.emit(Notice(f"There is no command /{command.name}.", "error", "See /help."))
+            self._parts.emit(CommandFinished(command.name))
             return
         try:
             work = handler(command.argument)
         except PyagentError as error:
             self._parts.emit(Notice(error.message, "error", error.hint))
+            self._parts.emit(CommandFinished(command.name))
             return
         if work is None:
+            self._parts.emit(CommandFinished(command.name))
             return
         if self._work is not None:
             work.close()
             self._waiting_commands.append(command)
             self._parts.emit(Notice(f"/{command.name} runs as soon as the current work is done."))
             return
-        self._begin(self._guarded(work))
+        self._begin(self._guarded(work, command.name))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = asyncio.create_task(work)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run a command's work; its errors are told, an interrupt ends it."""
         try:
             await work
@@ -307,6 +311,8 @@ class Conversation:
             self._parts.emit(Notice(error.message, "error", error.hint))
         except Exception as error:
             self._report_bug(error)
+        finally:
+            self._parts.emit(CommandFinished(name))
 
     async def _turn(self, prompt: SubmitPrompt) -> None:
         started_at = self._journal.clock()

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pyagent import __version__
+from pyagent.agent.answer_form import FreeForm
 from pyagent.agent.caller import ModelCaller
 from pyagent.agent.checkpoint_keeper import CheckpointKeeper
 from pyagent.agent.checkpoints import ShadowRepository, work_tree_of
@@ -25,7 +26,7 @@ from pyagent.agent.host import Host, NewSession, ResumedSession
 from pyagent.agent.journal import Clock, Journal
 from pyagent.agent.long_wait import asks_to_wait
 from pyagent.agent.memory_edit import remember
-from pyagent.agent.memory_files import load_memory_files
+from pyagent.agent.memory_files import LoadedMemory, load_memory_files
 from pyagent.agent.memory_keeper import MemoryKeeper
 from pyagent.agent.mentions import PromptFiles
 from pyagent.agent.model_access import ModelAccess, ModelDesk
@@ -126,8 +127,10 @@ class ConversationBuilder:
         profiles: ProfileBook,
         tools: dict[str, AnyTool],
         engine: PermissionEngine,
+        form: FreeForm,
     ) -> None:
         self._shared = shared
+        self._form = form
         self._options, self._settings, self._emit = shared.options, shared.settings, shared.emit
         self._session, self._journal, self._access = session, journal, access
         self._profiles, self._tools = profiles, tools
@@ -135,9 +138,7 @@ class ConversationBuilder:
         self._shell = ShellSession(self._settings, environ=self._options.environ)
         self._renderer = Renderer(lambda data: shared.encoding.count(data.decode("utf-8", "replace")))
         self._memory = MemoryKeeper(
-            lambda: load_memory_files(
-                self._options.cwd, self._options.home, self._options.environ, is_trusted=shared.is_trusted
-            ),
+            self._memory_files,
             journal=journal,
             emit=self._emit,
         )
@@ -195,6 +196,12 @@ class ConversationBuilder:
             self._keeper, journal=journal, profiles=profiles, store=shared.desk.store, emit=self._emit
         )
         self._model_facts: asyncio.Task[None] | None = None
+
+    def _memory_files(self) -> LoadedMemory:
+        options = self._options
+        if not options.has_memory_files:
+            return LoadedMemory()
+        return load_memory_files(options.cwd, options.home, options.environ, is_trusted=self._shared.is_trusted)
 
     def _takes_diagnostics(self) -> bool:
         access, model = self._access, self._profiles.current.model
@@ -334,6 +341,7 @@ class ConversationBuilder:
             runner,
             RunLimits(journal.state, options.max_turns, options.max_budget_usd),
             self._emit,
+            self._form,
         )
 
         def with_person(conversation: Conversation) -> TurnParts:

@@ -12,9 +12,10 @@ the text that was seen, and every tool call has a result.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from pyagent.agent.answer_form import FreeForm
 from pyagent.agent.journal import Journal
 from pyagent.agent.loop_guard import LoopGuard
 from pyagent.agent.tool_runner import CUT_OFF_TEXT, ToolRunner
@@ -77,6 +78,8 @@ class TurnParts:
     tools: ToolRunner
     limits: TurnLimits
     emit: EventSink
+    form: FreeForm = field(default_factory=FreeForm)
+    """How the final answer must look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ async def run_turn(parts: TurnParts) -> TurnResult:
     """
     api_rounds = continuations = refusals = nudges = 0
     loop = LoopGuard()
+    parts.form.begin()
     while True:
         stop = parts.limits.stop_reason(api_rounds)
         if stop:
@@ -159,6 +163,14 @@ async def run_turn(parts: TurnParts) -> TurnResult:
                     )
                     parts.emit(Notice(text, "warning", "Tell it what to do instead, or to go on."))
                     return TurnResult("loop", api_rounds, _last_text(parts))
+                stop = parts.form.stop_reason()
+                if stop:
+                    return TurnResult(stop, api_rounds, parts.form.text or _last_text(parts))
+            case _ if missing := parts.form.missing_text():
+                stop = parts.form.stop_reason()
+                if stop:
+                    return TurnResult(stop, api_rounds, _last_text(parts))
+                parts.journal.commit(UserEntry((TextBlock(missing),), origin="continuation"))
             case stop_reason:
                 if stop_reason not in ("end_turn", "stop_sequence"):
                     parts.emit(Notice(f"The model stopped with a reason pyagent does not know: {stop_reason}."))

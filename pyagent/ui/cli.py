@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NoReturn, TextIO, get_args
+from typing import TYPE_CHECKING, BinaryIO, NoReturn, TextIO
 
 from pyagent import __version__
 from pyagent.errors import PyagentError, UsageError
 from pyagent.launch import AgentHandle, AgentStarter, LaunchOptions
-from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES, PermissionMode
+from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES
+from pyagent.ui import flag_values
 
 if TYPE_CHECKING:
     from pyagent.events import EventSink
@@ -37,16 +38,10 @@ _DUMB_TERMINALS = ("", "dumb", "unknown")
 _KNOWN_ELSEWHERE = (
     "--mcp-config",
     "--strict-mcp-config",
-    "--json-schema",
     "--agent",
     "--agents",
-    "--bare",
-    "--safe-mode",
-    "--debug",
-    "--debug-file",
-    "--trust",
-    "--autocompact",
     "--ide",
+    "--include-hook-events",
 )
 """Flags of other agents that a user may bring along; each is answered by name instead of 'unrecognized arguments'."""
 
@@ -82,6 +77,11 @@ class Invocation:
     screen_reader_via: str = ""
     """What turned the screen reader mode on (`flag`, `env`); empty if it is off."""
     has_mouse: bool = True
+    asks_on_stdin: bool = False
+    """Open questions go to the other end of standard input as control requests."""
+    debug: str | None = None
+    """Categories of the debug log, comma-separated; empty for all, None for no such log."""
+    debug_file: str = ""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -118,7 +118,7 @@ def run(argv: Sequence[str]) -> int:
             print(f"pyagent {__version__}")
             return 0
         invocation = build_invocation(args, os.environ)
-        return dispatch(invocation, _start_agent)
+        return _dispatch_logged(invocation)
     except PyagentError as error:
         _complain(str(error))
         return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILURE
@@ -132,12 +132,25 @@ def run(argv: Sequence[str]) -> int:
         return EXIT_FAILURE
 
 
+def _dispatch_logged(invocation: Invocation) -> int:
+    """Run the front end, with a debug log beside it if one was asked for."""
+    if invocation.debug is None:
+        return dispatch(invocation, _start_agent)
+    from pyagent.ui.debug_log import debug_log, logging_starter
+
+    path = Path(invocation.debug_file or invocation.options.home / "logs" / "debug.log").expanduser()
+    with debug_log(path, invocation.debug):
+        if invocation.front_end is FrontEnd.HEADLESS:
+            _complain(f"Debug log: {path}")
+        return dispatch(invocation, logging_starter(_start_agent))
+
+
 def _list_importable() -> int:
     """Print Claude Code's sessions of this folder, newest first."""
     from datetime import UTC, datetime
 
     choosing = import_module("pyagent.ui.choosing")
-    sessions = choosing.foreign_sessions(os.environ, _current_folder())
+    sessions = choosing.foreign_sessions(os.environ, flag_values.current_folder())
     for item in choosing.session_items(sessions, datetime.now(UTC)):
         print(f"{item.id.removeprefix('claude:')}  {item.label}  ({item.detail})")
     if not sessions:
@@ -206,6 +219,10 @@ def build_parser() -> argparse.ArgumentParser:
     general.add_argument("--plain", action="store_true", help="line by line instead of a full screen")
     general.add_argument("--ax-screen-reader", action="store_true", help="plain mode worded for screen readers")
     general.add_argument(
+        "--debug", nargs="?", const="", metavar="CATEGORIES", help="log what happens; !name leaves out"
+    )
+    general.add_argument("--debug-file", default="", metavar="FILE", help="where to log it (turns --debug on)")
+    general.add_argument(
         "--no-mouse", action="store_true", help="leave the mouse to the terminal (or PYAGENT_NO_MOUSE=1)"
     )
 
@@ -224,6 +241,7 @@ def build_parser() -> argparse.ArgumentParser:
     session.add_argument("--fork-session", action="store_true", help="resume as a copy under a new id")
     session.add_argument("--session-id", default="", metavar="UUID", help="id for the new session")
     session.add_argument("-n", "--name", default="", metavar="TITLE", help="title for the session")
+    session.add_argument("--autocompact", metavar="auto|TOKENS", help="context window at whose end it compacts")
     session.add_argument("--no-session-persistence", action="store_true", help="write nothing of it to disk")
 
     safety = parser.add_argument_group("permissions and settings")
@@ -235,6 +253,9 @@ def build_parser() -> argparse.ArgumentParser:
     ):
         safety.add_argument(spelling, other, nargs="+", action="extend", metavar="RULE", help=text)
     safety.add_argument("--tools", nargs="*", action="extend", metavar="TOOL", help="offer only these tools")
+    safety.add_argument("--trust", action="store_true", help="trust this folder's own settings for this run")
+    safety.add_argument("--safe-mode", action="store_true", help="leave memory files and the settings' env out")
+    safety.add_argument("--bare", action="store_true", help="leave memory files, settings files and git state out")
     safety.add_argument("--add-dir", nargs="+", action="extend", metavar="DIR", help="further folders to work in")
     safety.add_argument("--settings", default="", metavar="FILE|JSON", help="settings on top of the files'")
     safety.add_argument("--setting-sources", metavar="user,project,local", help="which settings files to read")
@@ -247,6 +268,8 @@ def build_parser() -> argparse.ArgumentParser:
     headless.add_argument("--input-format", choices=["text", "stream-json"], metavar="text|stream-json", help="with -p")
     headless.add_argument("--include-partial-messages", action="store_true", help="stream raw events (stream-json)")
     headless.add_argument("--replay-user-messages", action="store_true", help="repeat prompts too (stream-json)")
+    headless.add_argument("--json-schema", metavar="FILE|JSON", help="answer with JSON of this form")
+    headless.add_argument("--permission-prompt-tool", metavar="stdio", help="ask on standard output (stream-json)")
     headless.add_argument("--max-turns", metavar="N", help="API rounds a prompt may take")
     headless.add_argument("--max-budget-usd", metavar="USD", help="stop when the run has cost this much")
     return parser
@@ -285,6 +308,8 @@ def build_invocation(args: argparse.Namespace, environ: Mapping[str, str]) -> In
             ("--input-format", args.input_format),
             ("--include-partial-messages", args.include_partial_messages),
             ("--replay-user-messages", args.replay_user_messages),
+            ("--json-schema", args.json_schema),
+            ("--permission-prompt-tool", args.permission_prompt_tool),
             ("--max-turns", args.max_turns),
         ):
             if value:
@@ -293,6 +318,11 @@ def build_invocation(args: argparse.Namespace, environ: Mapping[str, str]) -> In
     is_input_stream_json = args.input_format == "stream-json"
     if is_input_stream_json and output_format is not OutputFormat.STREAM_JSON:
         raise UsageError("--input-format stream-json needs --output-format stream-json.")
+    if args.permission_prompt_tool is not None:
+        if args.permission_prompt_tool != "stdio":
+            raise UsageError("--permission-prompt-tool takes only 'stdio'.", hint="MCP tools cannot be asked.")
+        if not is_input_stream_json:
+            raise UsageError("--permission-prompt-tool needs --input-format stream-json.")
     for flag, value in (
         ("--include-partial-messages", args.include_partial_messages),
         ("--replay-user-messages", args.replay_user_messages),
@@ -300,7 +330,7 @@ def build_invocation(args: argparse.Namespace, environ: Mapping[str, str]) -> In
         if value and output_format is not OutputFormat.STREAM_JSON:
             raise UsageError(f"{flag} needs --output-format stream-json.")
     invocation = Invocation(
-        options=_launch_options(args, environ, is_headless=front_end is FrontEnd.HEADLESS),
+        options=flag_values.launch_options(args, environ, is_headless=front_end is FrontEnd.HEADLESS),
         front_end=front_end,
         output_format=output_format,
         is_input_stream_json=is_input_stream_json,
@@ -310,6 +340,9 @@ def build_invocation(args: argparse.Namespace, environ: Mapping[str, str]) -> In
         picks_session=args.resume == "",
         screen_reader_via=reader,
         has_mouse=not (args.no_mouse or _is_on(environ.get("PYAGENT_NO_MOUSE", ""))),
+        asks_on_stdin=args.permission_prompt_tool is not None,
+        debug="" if args.debug is None and args.debug_file else args.debug,
+        debug_file=args.debug_file,
     )
     if front_end is FrontEnd.HEADLESS:
         return _with_piped_prompt(invocation)
@@ -326,141 +359,6 @@ def choose_front_end(*, is_print: bool, is_plain: bool, are_ttys: tuple[bool, bo
     if is_plain or not all(are_ttys) or term in _DUMB_TERMINALS:
         return FrontEnd.PLAIN
     return FrontEnd.SCREEN
-
-
-def _launch_options(args: argparse.Namespace, environ: Mapping[str, str], *, is_headless: bool) -> LaunchOptions:
-    if args.resume and args.is_continued:
-        raise UsageError("--continue and --resume exclude each other.")
-    if args.session_id and (args.is_continued or args.resume is not None) and not args.fork_session:
-        raise UsageError("--session-id names a new session.", hint="Add --fork-session to resume under that id.")
-    if args.fork_session and not args.is_continued and args.resume is None:
-        raise UsageError("--fork-session needs --resume or --continue.")
-    if args.resume == "" and is_headless:
-        raise UsageError("--resume needs a session id or text with -p.")
-    return LaunchOptions(
-        cwd=_current_folder(),
-        home=Path(environ.get("PYAGENT_HOME") or "~/.pyagent").expanduser().absolute(),
-        environ=dict(environ),
-        model=args.model,
-        fallback_models=_listed([args.fallback_model]),
-        effort=_effort(args.effort),
-        permission_mode=_permission_mode(args),
-        is_continued=args.is_continued,
-        resume=args.resume or "",
-        is_forked=args.fork_session,
-        session_id=_uuid(args.session_id),
-        name=args.name,
-        prompt=" ".join(args.prompt),
-        settings_json=args.settings,
-        setting_sources=_setting_sources(args.setting_sources),
-        allowed_tools=_rules(args.allowedTools or []),
-        disallowed_tools=_rules(args.disallowedTools or []),
-        tools=None if args.tools is None else _listed(args.tools),
-        add_dirs=tuple(_folder(name) for name in args.add_dir or []),
-        system_prompt=_text(args.system_prompt, args.system_prompt_file, "--system-prompt"),
-        system_prompt_addition=_text(
-            args.append_system_prompt, args.append_system_prompt_file, "--append-system-prompt"
-        ),
-        max_turns=None if args.max_turns is None else int(_number(args.max_turns, "--max-turns", is_whole=True)),
-        max_budget_usd=None if args.max_budget_usd is None else _number(args.max_budget_usd, "--max-budget-usd"),
-        is_persistent=not args.no_session_persistence,
-        is_headless=is_headless,
-    )
-
-
-def _permission_mode(args: argparse.Namespace) -> PermissionMode | None:
-    if args.dangerously_skip_permissions:
-        return "bypassPermissions"
-    if args.permission_mode is None:
-        return None
-    wanted = "default" if args.permission_mode == "manual" else args.permission_mode
-    for mode in get_args(PermissionMode):
-        if mode == wanted:
-            return mode  # type: ignore[no-any-return]  # a member of the Literal, which get_args types as Any
-    raise UsageError(f"Unknown permission mode {wanted!r}.", hint=f"Use one of {', '.join(PERMISSION_MODES)}.")
-
-
-def _setting_sources(text: str | None) -> tuple[str, ...]:
-    known = ("user", "project", "local")
-    if text is None:
-        return known
-    sources = _listed([text])
-    for source in sources:
-        if source not in known:
-            raise UsageError(f"Unknown settings source {source!r}.", hint="Use user, project, local.")
-    return sources
-
-
-def _effort(level: str) -> str:
-    if level not in ("", *EFFORT_LEVELS):
-        raise UsageError(f"There is no effort {level!r}.", hint=f"Use {', '.join(EFFORT_LEVELS)}.")
-    return level
-
-
-def _listed(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(part for text in texts for part in text.replace(",", " ").split())
-
-
-def _rules(texts: Sequence[str]) -> tuple[str, ...]:
-    """Rules separated by commas or spaces; what stands in parentheses (`Bash(git log *)`) is never cut."""
-    rules: list[str] = []
-    for text in texts:
-        depth, current = 0, ""
-        for char in text:
-            depth += {"(": 1, ")": -1}.get(char, 0)
-            if char in ", \t\n" and depth <= 0:
-                rules.append(current)
-                current = ""
-            else:
-                current += char
-        rules.append(current)
-    return tuple(rule for rule in rules if rule)
-
-
-def _number(text: str, flag: str, *, is_whole: bool = False) -> float:
-    try:
-        number = int(text) if is_whole else float(text)
-    except ValueError:
-        number = 0
-    if not 0 < number < float("inf"):
-        raise UsageError(f"{flag} needs a {'whole ' if is_whole else ''}number above 0, not {text!r}.")
-    return number
-
-
-def _uuid(text: str) -> str:
-    if not text:
-        return ""
-    from uuid import UUID
-
-    try:
-        return str(UUID(text))
-    except ValueError:
-        raise UsageError(f"--session-id needs a UUID, not {text!r}.") from None
-
-
-def _text(text: str | None, file_name: str | None, flag: str) -> str:
-    if text is not None and file_name is not None:
-        raise UsageError(f"{flag} and {flag}-file exclude each other.")
-    if file_name is None:
-        return text or ""
-    try:
-        return Path(file_name).expanduser().read_text("utf-8", "replace")
-    except OSError as error:
-        raise UsageError(f"Cannot read {file_name}: {error.strerror}.") from error
-
-
-def _folder(name: str) -> Path:
-    folder = Path(name).expanduser().absolute()
-    if not folder.is_dir():
-        raise UsageError(f"--add-dir {name}: no such folder.")
-    return folder
-
-
-def _current_folder() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        raise UsageError("The current folder no longer exists.", hint="Change to another one first.") from None
 
 
 def _with_piped_prompt(invocation: Invocation) -> Invocation:

@@ -12,9 +12,10 @@ import sys
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, TextIO
 
 from pyagent.errors import UsageError
@@ -24,10 +25,13 @@ from pyagent.events import (
     AnswerQuestion,
     ConversationClosed,
     Event,
+    GaugeMoved,
     Interrupt,
     Notice,
     PermissionNeeded,
+    PermissionSettled,
     QuestionAsked,
+    QuestionSettled,
     RecordCommitted,
     RetryScheduled,
     RunCommand,
@@ -48,12 +52,16 @@ from pyagent.ui.cli import (
     OutputFormat,
     silence,
 )
-from pyagent.ui.commands import Invoked, Prompt, Unknown, read_typed
+from pyagent.ui.headless_commands import CommandAnswer, command_in
+from pyagent.ui.headless_control import NOBODY_DECIDES, ControlChannel
 from pyagent.ui.log_file import errors_to_log
 from pyagent.ui.stream_json import StreamWriter
 
 CLOSE_TIMEOUT_S = 5.0
 """How long the agent gets to stop tools and close its log; a supervisor's own patience is usually 10 s."""
+
+TICK_S = 5.0
+"""How long nothing may be written while tools run: consumers take a silent run for a dead one."""
 
 RETRY_SAID_AT_ATTEMPT = 3
 """Two failures pass within a second or so; from then on a silent wait of minutes would look like a hang. Said once."""
@@ -62,6 +70,13 @@ EXIT_BROKEN_PIPE = 141
 """128 + SIGPIPE, what a shell reports for any program whose reader left."""
 
 _INPUT_ENDED = "input ended"
+
+_WORDS_OF_STOP = {
+    "max_turns": "Stopped: the limit of --max-turns is reached.",
+    "budget": "Stopped: the budget is spent.",
+    "interrupted": "Interrupted.",
+    "max_structured_output_retries": "Stopped: the model gave no answer that fits the schema.",
+}
 
 
 class _SignalCame(Exception):
@@ -76,9 +91,9 @@ def run_headless(invocation: Invocation, starter: AgentStarter) -> int:
     """Answer the prompt (or the prompts on standard input) and return the exit code.
 
     Raises:
-        UsageError: the prompt is a slash command, or looks like one.
+        UsageError: the prompt is a slash command that does not exist or needs a person.
     """
-    _require_prompt(invocation.options.prompt)
+    command_in(invocation.options.prompt)
     inbox: SimpleQueue[Event | int | JsonObject | str] = SimpleQueue()
     with errors_to_log(invocation.options.log_path, invocation.options.environ), _signals_into(inbox):
         handle = starter(invocation.options, lambda event: inbox.put(event))
@@ -90,7 +105,11 @@ def run_headless(invocation: Invocation, starter: AgentStarter) -> int:
                 run.submit(invocation.options.prompt)
                 inbox.put(_INPUT_ENDED)
             while not run.is_done:
-                item = inbox.get()
+                try:
+                    item = inbox.get(timeout=TICK_S)
+                except Empty:
+                    run.tick()
+                    continue
                 if isinstance(item, int):
                     raise _SignalCame(item)
                 run.take(item)
@@ -105,16 +124,6 @@ def run_headless(invocation: Invocation, starter: AgentStarter) -> int:
         handle.send(Shutdown())
         handle.close(CLOSE_TIMEOUT_S)
         return code
-
-
-def _require_prompt(text: str) -> None:
-    match read_typed(text):
-        case Unknown() as unknown:
-            raise UsageError(unknown.message)
-        case Invoked(command=command):
-            raise UsageError(f"/{command.name} works only in an interactive session.")
-        case Prompt():
-            pass
 
 
 @contextmanager
@@ -139,8 +148,15 @@ class HeadlessRun:
         self._open_turns = 0
         self._has_input_ended = False
         self._is_closed = False
+        self._is_ready = False
+        """Whether the conversation serves: its first figures are out, and what was wrong at its opening is told."""
         self._has_failed = self._is_misused = False
         self._last_text = ""
+        self._waiting: deque[tuple[str, str]] = deque()
+        """Not sent yet: a slash command's name and argument, or an empty name and a prompt."""
+        self._asked_count = 0
+        """Prompts that were sent and are not answered."""
+        self._answer: CommandAnswer | None = None
         self._writer = StreamWriter(
             emit=self._write_line if invocation.output_format is OutputFormat.STREAM_JSON else lambda line: None,
             has_partial_messages=invocation.has_partial_messages,
@@ -149,11 +165,12 @@ class HeadlessRun:
             clock=time.monotonic,
             new_uuid=lambda: str(uuid.uuid4()),
         )
+        self._control = ControlChannel(handle, self._writer)
 
     @property
     def is_done(self) -> bool:
         """Whether nothing more will come."""
-        return self._is_closed or (self._has_input_ended and self._open_turns <= 0)
+        return self._is_closed or (self._has_input_ended and self._open_turns <= 0 and not self._control.is_busy)
 
     @property
     def exit_code(self) -> int:
@@ -163,16 +180,41 @@ class HeadlessRun:
             return EXIT_FAILURE
         return EXIT_FAILURE if self._has_failed else 0
 
-    def submit(self, text: str) -> None:
-        """Send a prompt."""
+    def submit(self, text: str, uuid: str = "") -> None:
+        """Send a prompt, or run the slash command that it is; what was sent before comes first."""
         self._open_turns += 1
-        self._writer.prompt_sent()
-        self._handle.send(SubmitPrompt(text))
+        self._writer.prompt_sent(uuid)
+        try:
+            command = command_in(text)
+        except UsageError as error:
+            self._end_command(str(error), is_error=True)
+            return
+        self._waiting.append(command or ("", text))
+        self._send_next()
+
+    def _send_next(self) -> None:
+        """Send what waits. A command waits until all before it is answered; prompts are queued by the agent."""
+        while self._waiting and self._answer is None:
+            name, text = self._waiting[0]
+            if name and (self._asked_count or not self._is_ready):
+                return
+            self._waiting.popleft()
+            if name:
+                self._answer = CommandAnswer(name)
+                self._handle.send(RunCommand(name, text))
+            else:
+                self._asked_count += 1
+                self._handle.send(SubmitPrompt(text))
+
+    def tick(self) -> None:
+        """Nothing has happened for a while."""
+        self._writer.tick()
 
     def take(self, item: Event | JsonObject | str) -> None:
         """Take in an event, a line of standard input, or its end."""
         if isinstance(item, str):
             self._has_input_ended = True
+            self._control.input_ended()
         elif isinstance(item, dict):
             self._take_input(item)
         else:
@@ -180,14 +222,27 @@ class HeadlessRun:
 
     def _take_event(self, event: Event) -> None:
         self._writer.take(event)
+        self._control.take(event)
+        self._take_answer(event)
         match event:
-            case PermissionNeeded(request_id=request_id):
-                text = "Nobody is here to be asked; go on without it or say what would be needed."
-                self._handle.send(AnswerPermission(request_id, "no", text))
-            case QuestionAsked(request_id=request_id):
-                self._handle.send(AnswerQuestion(request_id, reason=NOBODY_ANSWERS))
+            case PermissionNeeded(request_id=request_id, tool_use_id=use_id) as needed:
+                if self._invocation.asks_on_stdin and not self._has_input_ended:
+                    self._control.ask_permission(needed)
+                else:
+                    self._writer.denied(use_id)
+                    self._handle.send(AnswerPermission(request_id, "no", NOBODY_DECIDES))
+            case PermissionSettled(request_id=request_id) | QuestionSettled(request_id=request_id):
+                self._control.settled(request_id)
+            case QuestionAsked(request_id=request_id) as asked:
+                if self._invocation.asks_on_stdin and not self._has_input_ended:
+                    self._control.ask_questions(asked)
+                else:
+                    self._handle.send(AnswerQuestion(request_id, reason=NOBODY_ANSWERS))
+            case GaugeMoved():
+                self._is_ready = True
+                self._send_next()
             case Notice(text=text, level=level, hint=hint):
-                if level != "info" or self._invocation.is_verbose:
+                if self._answer is None and (level != "info" or self._invocation.is_verbose):
                     self._say(f"{text} {hint}".rstrip())
             case RecordCommitted(record=Record(payload=NoticeShown(text=text, level=level)), is_replay=False):
                 if level != "info" or self._invocation.is_verbose:
@@ -196,14 +251,8 @@ class HeadlessRun:
                 self._say(f"{reason.rstrip('.')}. Trying again, {most - attempt} times at most.")
             case TurnFinished(stop_reason=stop_reason, text=text):
                 self._last_text = text
-                if stop_reason in ("max_turns", "budget", "interrupted"):
-                    self._say(
-                        {
-                            "max_turns": "Stopped: the limit of --max-turns is reached.",
-                            "budget": "Stopped: the budget is spent.",
-                            "interrupted": "Interrupted.",
-                        }[stop_reason]
-                    )
+                if stop_reason in _WORDS_OF_STOP:
+                    self._say(_WORDS_OF_STOP[stop_reason])
                 self._end_turn(is_error=self._writer.result["is_error"])
             case TurnFailed(kind=kind, message=message, hint=hint):
                 self._is_misused = self._is_misused or kind == "UsageError"
@@ -214,8 +263,29 @@ class HeadlessRun:
             case _:
                 pass
 
-    def _end_turn(self, *, is_error: bool) -> None:
+    def _take_answer(self, event: Event) -> None:
+        answer = self._answer
+        if answer is None:
+            return
+        answer.take(event)
+        if isinstance(event, TurnFailed):
+            self._answer = None
+            self._asked_count += 1  # It ends as a prompt would, by the event itself.
+        elif answer.is_over:
+            self._answer = None
+            self._end_command(answer.text, is_error=answer.is_error)
+
+    def _end_command(self, text: str, *, is_error: bool) -> None:
+        self._writer.command_finished(text, is_error=is_error)
+        if is_error:
+            self._say(text)
+        else:
+            self._last_text = text
+        self._end_turn(is_error=is_error, was_asked=False)
+
+    def _end_turn(self, *, is_error: bool, was_asked: bool = True) -> None:
         self._open_turns -= 1
+        self._asked_count -= was_asked
         self._has_failed = self._has_failed or is_error
         match self._invocation.output_format:
             case OutputFormat.TEXT if not is_error or self._last_text:
@@ -225,34 +295,27 @@ class HeadlessRun:
             case _:
                 pass
         self._last_text = ""
+        self._send_next()
 
     def _take_input(self, line: JsonObject) -> None:
         match line.get("type"):
             case "user":
-                text = _message_text(line.get("message"))
+                text, left_out = _message_text(line.get("message"))
+                for kind in left_out:
+                    self._say(f"A block of type {kind!r} on standard input is left out: only text is read there.")
                 if text.strip():
-                    self.submit(text)
+                    given = line.get("uuid")
+                    self.submit(text, given if isinstance(given, str) else "")
             case "control_request":
-                self._control(line)
+                self._control.request(line)
+            case "control_response":
+                self._control.response(line)
+            case "keep_alive":
+                pass
             case "invalid":
                 self._say(f"Line {line['number']} of standard input is ignored: {line['reason']}.")
             case kind:
                 self._say(f"A line of type {kind!r} on standard input is ignored.")
-
-    def _control(self, line: JsonObject) -> None:
-        raw = line.get("request")
-        request: JsonObject = raw if isinstance(raw, dict) else {}
-        match request.get("subtype"):
-            case "interrupt":
-                self._handle.send(Interrupt())
-            case "set_permission_mode" if isinstance(request.get("mode"), str):
-                self._handle.send(RunCommand("mode", request["mode"]))
-            case "set_model" if isinstance(request.get("model"), str):
-                self._handle.send(RunCommand("model", request["model"]))
-            case subtype:
-                self._writer.control_response(line.get("request_id"), error=f"unknown request {subtype!r}")
-                return
-        self._writer.control_response(line.get("request_id"))
 
     def _write_line(self, text: str) -> None:
         """A line on standard output, flushed; raises BrokenPipeError when the reader left."""
@@ -266,15 +329,17 @@ class HeadlessRun:
         print("pyagent: " + " ".join(text.split()), file=self._err, flush=True)
 
 
-def _message_text(message: Any) -> str:
-    """The text of an API message; blocks of other types are left out."""
+def _message_text(message: Any) -> tuple[str, list[str]]:
+    """The text of an API message, and the types of blocks that are none."""
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):
-        return content
+        return content, []
     if not isinstance(content, list):
-        return ""
-    texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
-    return "\n".join(text for text in texts if isinstance(text, str))
+        return "", []
+    blocks = [part for part in content if isinstance(part, dict)]
+    texts = [part.get("text") for part in blocks if part.get("type") == "text"]
+    others = [str(part.get("type")) for part in blocks if part.get("type") != "text"]
+    return "\n".join(text for text in texts if isinstance(text, str)), others
 
 
 def _read_input(inbox: SimpleQueue[Any]) -> None:

@@ -104,6 +104,7 @@ def errors_to_log(path: Path, environ: Mapping[str, str]) -> Iterator[None]:
     handler = logging.StreamHandler(log)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
+    handler.setLevel(logging.WARNING)  # A debug log beside this one wants more of the loggers.
     root.addHandler(handler)
     faulthandler.enable(log)
     hooks = sys.excepthook, threading.excepthook, sys.unraisablehook

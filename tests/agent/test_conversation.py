@@ -24,8 +24,10 @@ from pyagent.agent.wire.stream import Response
 from pyagent.errors import ModelUnavailableError, PromptTooLongError, PyagentError
 from pyagent.events import (
     AnswerPermission,
+    CommandFinished,
     Event,
     Interrupt,
+    Notice,
     PermissionNeeded,
     PermissionQuestion,
     PromptReturned,
@@ -495,8 +497,10 @@ async def test_an_error_of_a_command_is_one_notice() -> None:
         s.commands["model"] = fail
         s.conversation.send(RunCommand("model", "x"))
         s.conversation.send(RunCommand("nonsense"))
-        await s.until(lambda: len(s.events) >= 2)
-        assert [getattr(event, "text", "") for event in s.events] == ["cannot", "There is no command /nonsense."]
+        await s.until(lambda: len(s.events) >= 4)
+        notices = [event for event in s.events if isinstance(event, Notice)]
+        assert [notice.text for notice in notices] == ["cannot", "There is no command /nonsense."]
+        assert [event.name for event in s.events if isinstance(event, CommandFinished)] == ["model", "nonsense"]
 
 
 def is_valid(state: ConversationState) -> bool:

@@ -276,6 +276,7 @@ def test_input_lines_become_prompts_and_control_requests_commands(tmp_path: Path
     agent(invocation.options, lambda event: None)
     with (tmp_path / "out").open("w+") as out:
         running = HeadlessRun(invocation, agent, out, out)
+        running.take(opened())
         content = [{"type": "text", "text": "two"}, {"type": "image", "source": {}}]
         for line in (
             {"type": "user", "message": {"role": "user", "content": "one"}},
@@ -287,7 +288,8 @@ def test_input_lines_become_prompts_and_control_requests_commands(tmp_path: Path
             running.take(line)
         assert agent.commands == [SubmitPrompt("one"), SubmitPrompt("two"), Interrupt(), RunCommand("mode", "plan")]
         out.seek(0)
-        responses = [json.loads(line)["response"] for line in out if line.startswith("{")]
+        lines = [json.loads(line) for line in out if line.startswith("{")]
+        responses = [line["response"] for line in lines if line["type"] == "control_response"]
     assert [response["subtype"] for response in responses] == ["success", "success", "error"]
 
 
