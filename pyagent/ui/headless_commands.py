@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyagent.errors import UsageError
 from pyagent.events import CommandFinished, CompactionEnded, CompactionFinished, Event, Notice, Report, SessionOpened
 from pyagent.messages import JsonObject
-from pyagent.ui.commands import COMMANDS, Invoked, Prompt, Unknown, read_typed
+from pyagent.ui.commands import COMMANDS, Invoked, Prompt, Remember, Shell, Unknown, read_typed
 
 _NEEDS_A_PERSON = ("resume", "rewind", "branch")
 """Their answers are choices, or another session than the one that was asked for."""
@@ -20,7 +20,7 @@ def command_in(text: str) -> tuple[str, str] | None:
         UsageError: there is no such command, or it works only where a person sits.
     """
     match read_typed(text):
-        case Prompt():
+        case Prompt() | Shell() | Remember():
             return None
         case Unknown() as unknown:
             raise UsageError(unknown.message)
