@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from pyagent.tools.process_list import Process, ProcessLister, system_lister
 
 MARKER_VARIABLE = "PYAGENT_TASK"
 """A random id in the environment of each command: a child keeps it through `setsid`, `nohup` and double forks."""
@@ -16,16 +16,6 @@ MARKER_VARIABLE = "PYAGENT_TASK"
 POLL_S = 0.01
 KILL_ROUNDS = 300
 """Rounds of SIGKILL, `POLL_S` apart: a tree that forks while it is killed is caught by a later round."""
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    pid: int
-    parent: int
-    group: int
-    session: int
-    started: str
-    """Ticks since boot, as text: together with the pid it names one process for good."""
 
 
 @dataclass(slots=True)
@@ -36,18 +26,18 @@ class ProcessTree:
     marker: str
     is_leader_reaped: bool = False
     """Once its pid may have been given to somebody else, only the marker and what was seen before count."""
+    lister: ProcessLister = field(default_factory=system_lister)
     _seen: set[tuple[int, str]] = field(default_factory=set)
 
     def members(self) -> tuple[Process, ...]:
         """Those alive now; zombies do not count."""
-        processes = _linux_processes() if _HAS_PROC else _posix_processes()
-        needle = f"{MARKER_VARIABLE}={self.marker}".encode()
+        processes, marked = self.lister.look(f"{MARKER_VARIABLE}={self.marker}")
         found: dict[int, Process] = {}
         for process in processes:
             is_member = (
                 (process.pid, process.started) in self._seen
                 or (not self.is_leader_reaped and self.leader in (process.pid, process.group, process.session))
-                or _has_in_environment(process.pid, needle)
+                or process.pid in marked
             )
             if is_member:
                 found[process.pid] = process
@@ -97,47 +87,3 @@ class ProcessTree:
                 return 0
             time.sleep(POLL_S)
         return len(self.members())
-
-
-_HAS_PROC = Path("/proc/self/stat").exists()
-
-
-def _linux_processes() -> list[Process]:
-    found = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                stat = file.read()
-        except OSError:
-            continue
-        # The name in parentheses may hold spaces and parentheses itself.
-        values = stat[stat.rindex(b")") + 2 :].split()
-        if values[0] in (b"Z", b"X", b"x"):
-            continue
-        found.append(Process(int(name), int(values[1]), int(values[2]), int(values[3]), values[19].decode()))
-    return found
-
-
-def _posix_processes() -> list[Process]:
-    """Where there is no /proc, `ps` knows parents and groups; a child that left both is out of reach there."""
-    listing = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="], capture_output=True, text=True, check=False
-    ).stdout
-    found = []
-    for line in listing.splitlines():
-        pid, parent, group, state, started = line.split(None, 4)
-        if not state.startswith("Z"):
-            found.append(Process(int(pid), int(parent), int(group), int(group), started))
-    return found
-
-
-def _has_in_environment(pid: int, needle: bytes) -> bool:
-    if not _HAS_PROC:
-        return False
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return needle in file.read().split(b"\0")
-    except OSError:
-        return False

@@ -8,21 +8,22 @@ import contextlib
 import fcntl
 import os
 import secrets
-import shutil
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from pyagent.errors import PyagentError
 from pyagent.settings import Settings
+from pyagent.tools.login_shell import LoginShell, ask_login_shell
 from pyagent.tools.output import BoundedOutput
 from pyagent.tools.paths import is_within
+from pyagent.tools.process_list import ProcessLister, system_lister
 from pyagent.tools.processes import MARKER_VARIABLE, ProcessTree
-from pyagent.tools.shell_environment import child_environment, login_environment
+from pyagent.tools.shell_environment import child_environment
+from pyagent.tools.shell_words import ShellWords, shell_words
 from pyagent.tools.terminal_text import TerminalText
 from pyagent.tools.tool import ToolContext
 
@@ -47,10 +48,6 @@ FIRST_PRIVATE_FD = 100
 
 TaskState: TypeAlias = Literal["running", "finished", "killed"]
 ResultT = TypeVar("ResultT")
-
-_SCRIPT = '__pyagent_end() {{ command pwd -P >&{fd}; }} 2>/dev/null; trap __pyagent_end EXIT; eval "$1"'
-"""`eval` keeps the command out of the script's own syntax: an unclosed quote is the command's error alone. The trap
-tells the directory also after `exit`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -113,12 +110,18 @@ class ShellSession:
     """Runs commands for one conversation and owns every process they start, until `close`."""
 
     def __init__(
-        self, settings: Settings | None = None, *, environ: Mapping[str, str] | None = None, use_login: bool = True
+        self,
+        settings: Settings | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        use_login: bool = True,
+        lister: ProcessLister | None = None,
     ) -> None:
+        self._lister = lister or system_lister()
         self._settings = settings or Settings()
         self._environ = dict(os.environ if environ is None else environ)
         self._use_login = use_login
-        self._login: asyncio.Task[dict[str, str]] | None = None
+        self._login: asyncio.Task[LoginShell] | None = None
         self._tasks: dict[str, ShellTask] = {}
         self._running: set[ShellTask] = set()
         self._count = 0
@@ -134,12 +137,15 @@ class ShellSession:
 
     async def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
         """What commands see. The login shell is asked once, when the first command needs it."""
-        login: dict[str, str] = {}
-        if self._use_login:
-            if self._login is None:
-                self._login = asyncio.create_task(login_environment(self._environ))
-            login = await asyncio.shield(self._login)
-        return child_environment(self._environ, login, extra, self._settings.bash_allowed_secrets)
+        login = await self._asked()
+        return child_environment(self._environ, login.environment, extra, self._settings.bash_allowed_secrets)
+
+    async def _asked(self) -> LoginShell:
+        if not self._use_login:
+            return LoginShell()
+        if self._login is None:
+            self._login = asyncio.create_task(ask_login_shell(self._environ))
+        return await asyncio.shield(self._login)
 
     async def start(self, command: str, *, cwd: Path, env: Mapping[str, str], results_dir: Path) -> ShellTask:
         """Start a command in its own session, without a terminal and with nothing to read.
@@ -148,6 +154,7 @@ class ShellSession:
             PyagentError: the shell could not be started.
         """
         environment = await self.environment(env)
+        definitions = (await self._asked()).definitions
         self._count += 1
         task_id = f"bash_{self._count}"
         marker = secrets.token_hex(16)
@@ -161,7 +168,8 @@ class ShellSession:
             private_end = os.dup(cwd_write)
         os.close(cwd_write)
         try:
-            process = await _spawned(command, cwd, environment, write_end, private_end)
+            with shell_words(command, definitions, private_end) as words:
+                process = await _spawned(words, cwd, environment, write_end, private_end)
         except BaseException as error:
             os.close(read_end)
             os.close(cwd_read)
@@ -179,7 +187,7 @@ class ShellSession:
         task = ShellTask(
             task_id,
             command,
-            ProcessTree(process.pid, marker),
+            ProcessTree(process.pid, marker, lister=self._lister),
             output,
             BoundedOutput(UNREAD_CHARS),
             TerminalText(lambda text: task.keep(text), lambda text: task.keep_live(text)),
@@ -261,24 +269,21 @@ class ShellSession:
 
 
 async def _spawned(
-    command: str, cwd: Path, environment: dict[str, str], output_fd: int, private_fd: int
+    words: ShellWords, cwd: Path, environment: dict[str, str], output_fd: int, private_fd: int
 ) -> asyncio.subprocess.Process:
     """The started shell. A cancel in this very moment ends what has been started by then."""
     started: list[asyncio.subprocess.Process] = []
 
     async def spawn() -> None:
         process = await asyncio.create_subprocess_exec(
-            *_shell_words(),
-            _SCRIPT.format(fd=private_fd),
-            "bash",
-            command,
+            *words.words,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output_fd,
             stderr=output_fd,
             cwd=cwd,
             env=environment,
             start_new_session=True,
-            pass_fds=(private_fd,),
+            pass_fds=(private_fd,) if words.file is None else (private_fd, words.file),
         )
         started.append(process)
 
@@ -336,12 +341,6 @@ def next_directory(task: ShellTask, context: ToolContext) -> tuple[Path | None, 
         return final, ""
     project = context.allowed_dirs[0]
     return project, f"The working directory was reset to {project}: {final} is not inside the project."
-
-
-@cache
-def _shell_words() -> tuple[str, ...]:
-    bash = shutil.which("bash")
-    return (bash, "--noprofile", "--norc", "-c") if bash else ("/bin/sh", "-c")
 
 
 def _read_once(task: ShellTask, descriptor: int) -> int:

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import re
-import signal
 from collections.abc import Collection, Mapping
-
-LOGIN_TIMEOUT_S = 10.0
-"""Longest wait for the login shell's start-up files; slow ones (version managers) take 1 to 3 s."""
-
-_BEGIN = b"\x01pyagent-environment\x01"
 
 _SECRET_NAMES = re.compile(
     r"""
@@ -90,38 +82,3 @@ def child_environment(
     merged.pop("ENV", None)
     clean = {name: value for name, value in merged.items() if not is_secret_name(name, allowed_secrets)}
     return {**clean, **NON_INTERACTIVE, **extra}
-
-
-async def login_environment(base: Mapping[str, str], timeout_s: float = LOGIN_TIMEOUT_S) -> dict[str, str]:
-    """The variables the user's login shell sets; empty if it cannot say in time."""
-    shell = base.get("SHELL") or "/bin/sh"
-    flags = "-lic" if os.path.basename(shell) in ("bash", "zsh") else "-lc"
-    script = "printf '\\001pyagent-environment\\001'; command env -0; printf '\\001pyagent-environment\\001'"
-    try:
-        process = await asyncio.create_subprocess_exec(
-            shell,
-            flags,
-            script,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=dict(base) | {"TERM": "dumb"},
-            start_new_session=True,
-        )
-    except OSError:
-        return {}
-    try:
-        output, _ = await asyncio.wait_for(process.communicate(), timeout_s)
-    except TimeoutError:
-        return {}
-    finally:
-        # Start-up files may leave agents behind that hold the pipe, or hang: none of them outlives the question.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        if process.returncode is None:
-            await process.wait()
-    parts = output.split(_BEGIN)
-    if len(parts) < 3:
-        return {}
-    pairs = (item.partition(b"=") for item in parts[1].split(b"\0") if b"=" in item)
-    return {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}

@@ -20,6 +20,19 @@ _TOKEN = re.compile(
     r"|\x1b[ -/]*[0-Z\\^-~]"
     r"|(?P<control>[\x00-\x08\x0b-\x1f\x7f-\x9f])"
 )
+_COLOUR = re.compile("\x1b\\[[0-9;]*+m")
+_WITHOUT_EFFECT = re.compile(
+    r"\x1b(?:\[[0-?]*+[ -/]*+[@IL-Zabcdegi-km-~]"
+    r"|[\]PX^_][^\x07\x1b]*+(?:\x07|\x1b\\|(?=\x1b[^\\]))"
+    r"|[ -/]*+[0-Z\\^-~])"
+)
+_LONE_WITHOUT_EFFECT = re.compile("[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+"""Of the tokens those that move nothing: taken out all at once, since coloured output has two or more a line. Each
+expression begins with one character or is one class, which `re` finds quickly."""
+_STRING = re.compile("\x1b[\\]PX^_]")
+"""The next escape ends it, so no colour may be taken out before it."""
+_BROKEN = re.compile(r"\x1b(?:\[[0-?]*+)?+[ -/]*+(?=[\x00-\x1f\x7f-\x9f])")
+"""A sequence another control breaks off: with that taken out, it would go on where it must not."""
 _UNFINISHED = re.compile(r"(?:\x1b(?:[ -/]*|\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?)|\r)\Z")
 _TERMINATOR = re.compile("\x07|\x1b\\\\")
 
@@ -54,7 +67,10 @@ class TerminalText:
                 self._pending = text[-1:] if text.endswith("\x1b") else ""
                 return
             text, self._is_dropping = text[end.end() :], False
-        unfinished = _UNFINISHED.search(text, max(0, len(text) - SEQUENCE_CHARS))
+        # It begins with one of the last two escapes, or is the last character.
+        escape = text.rfind("\x1b", 0, max(0, text.rfind("\x1b")))
+        start = escape if escape >= 0 else max(0, text.find("\x1b")) if "\x1b" in text else len(text) - 1
+        unfinished = _UNFINISHED.search(text, max(0, start, len(text) - SEQUENCE_CHARS))
         if unfinished is not None:
             text = text[: unfinished.start()]
             self._pending = "" if is_last else unfinished[0]
@@ -82,8 +98,44 @@ class TerminalText:
         self._lines, self._row, self._column, self._main_screen = [""], 0, 0, None
 
     def _take(self, text: str) -> None:
+        if _CONTROL.search(text) is None:
+            self._write(text)
+            return
+        is_broken = "\x1b" in text and _BROKEN.search(text) is not None
+        if not is_broken:
+            if "\x1b" in text:
+                if _STRING.search(text) is None:
+                    text = _COLOUR.sub("", text)
+                text = _WITHOUT_EFFECT.sub("", text)
+            text = _LONE_WITHOUT_EFFECT.sub("", text)
+        if is_broken or "\x1b" in text or "\b" in text:
+            self._take_tokens(text)
+        else:
+            self._take_returns(text)
+
+    def _take_returns(self, text: str) -> None:
+        """Text with no control but carriage returns: progress bars rewrite one line a hundred thousand times."""
+        first, newline, rest = text.partition("\n")
+        self._write_folded(first)
+        if not newline:
+            return
+        finished, newline, last = rest.rpartition("\n")
+        if "\r" in finished:
+            finished = "\n".join(_folded(line) for line in finished.split("\n"))
+        self._write(f"\n{finished}{newline}")
+        self._write_folded(last)
+
+    def _write_folded(self, line: str) -> None:
+        start, has_return, rest = line.partition("\r")
+        self._write(start)
+        if has_return:
+            self._column = 0
+            self._write(_folded(rest))
+            self._column = len(rest) - (rest.rfind("\r") + 1)
+
+    def _take_tokens(self, text: str) -> None:
         position = 0
-        for control in _TOKEN.finditer(text) if _CONTROL.search(text) else ():
+        for control in _TOKEN.finditer(text):
             self._write(text[position : control.start()])
             position = control.end()
             if control["final"]:
@@ -200,3 +252,12 @@ class TerminalText:
         elif not to_alternate and self._main_screen is not None:
             self._lines, self._row, self._column = self._main_screen
             self._main_screen = None
+
+
+def _folded(line: str) -> str:
+    """A line as its carriage returns leave it: what comes later covers the beginning of what was there."""
+    shown = ""
+    for piece in reversed(line.split("\r")):
+        if len(piece) > len(shown):
+            shown += piece[len(shown) :]
+    return shown

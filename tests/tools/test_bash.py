@@ -6,11 +6,13 @@ import asyncio
 import os
 import shutil
 import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from pyagent.settings import Settings
+from pyagent.tools.shell import ShellSession
 from tests.tools.support import Workbench, content_of, mode_of, until
 
 WAIT_FOR_GO = "while [ ! -e go ]; do sleep 0.01; done"
@@ -107,8 +109,6 @@ async def test_secrets_are_not_in_the_environment(tmp_path: Path) -> None:
 
 
 async def test_the_login_shell_is_asked_once_and_adds_what_we_lack(tmp_path: Path) -> None:
-    from pyagent.tools.shell import ShellSession
-
     (tmp_path / ".bash_profile").write_text(
         f"echo noise; export FROM_LOGIN=yes PATH=/login/bin:$PATH HOME_TOKEN=x; echo >> {tmp_path}/asked\n"
     )
@@ -126,11 +126,71 @@ async def test_the_login_shell_is_asked_once_and_adds_what_we_lack(tmp_path: Pat
 
 
 async def test_a_login_shell_that_hangs_is_given_up(tmp_path: Path) -> None:
-    from pyagent.tools.shell_environment import login_environment
+    from pyagent.tools.login_shell import LoginShell, ask_login_shell
 
     (tmp_path / ".bash_profile").write_text("sleep 1000\n")
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SHELL": "/bin/bash"}
-    assert await login_environment(environ, timeout_s=0.1) == {}
+    assert await ask_login_shell(environ, timeout_s=0.1) == LoginShell()
+
+
+RC = r"""
+alias greet='echo hello'
+alias rm='rm -i'
+alias quoted='echo "it'\''s"'
+shout() { printf '%s!\n' "$*"; }
+__needed() { echo needed; }
+_completion() { echo never; }
+star() { case $1 in !(no)) echo extended ;; esac; }
+broken_by_alias() { greet; }
+"""
+
+
+def with_rc(bench: Workbench, home: Path, text: str, shell: str = "/bin/bash") -> Callable[[str], Awaitable[str]]:
+    home.mkdir()
+    (home / ".bashrc").write_text("shopt -s extglob\n" + text)
+    (home / ".zshrc").write_text(text)
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "SHELL": shell}
+    bench.shell = ShellSession(environ=environ)
+
+    async def run(command: str) -> str:
+        return (await bench.call("Bash", command=command)).text
+
+    return run
+
+
+async def test_aliases_and_functions_of_the_start_up_file_are_there(bench: Workbench, tmp_path: Path) -> None:
+    run = with_rc(bench, tmp_path / "home", RC)
+    assert await run("greet you") == "hello you"
+    assert await run("quoted") == "it's"
+    assert await run("shout a b; __needed; star yes; broken_by_alias") == "a b!\nneeded\nextended\nhello"
+    assert "not found" in await run("_completion")
+    bench.path("file", "")
+    assert await run("rm file && ls") == "(no output)"
+    assert (
+        await run("set | grep -c '^__pyagent_\\(command\\|def\\)'; echo $#; echo \"$1\" | head -c 3")
+        == ("0\n1\nset\n").strip()
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["alias 'bad name=x'\nshout() {", "exit 3", "kill -9 $$", "exec true", "echo noise; shout() { echo !; }"]
+)
+async def test_a_start_up_file_that_is_broken_costs_its_definitions_at_most(
+    bench: Workbench, tmp_path: Path, text: str
+) -> None:
+    run = with_rc(bench, tmp_path / "home", text)
+    assert await run("echo fine") == "fine"
+
+
+@pytest.mark.parametrize("size_bytes", [70_000, 140_000, 3_000_000])
+@pytest.mark.parametrize("rc", ["", RC])
+async def test_a_command_may_be_longer_than_one_word_of_a_process(
+    bench: Workbench, tmp_path: Path, size_bytes: int, rc: str
+) -> None:
+    run = with_rc(bench, tmp_path / "home", rc)
+    text = await run(f"cat <<'END' | wc -c\n{'x' * size_bytes}\nEND\nls /dev/fd | wc -l; cd /; exit 0")
+    assert text.startswith(f"{size_bytes + 1}")
+    assert (await run("echo 'unclosed")).startswith("Exit code") or "unexpected EOF" in await run("echo 'unclosed")
 
 
 async def test_long_output_keeps_head_and_tail_and_a_file_has_it_all(bench: Workbench) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pyagent.tools.processes import MARKER_VARIABLE, _linux_processes
+from pyagent.tools.process_list import ProcLister, PsLister
+from pyagent.tools.processes import MARKER_VARIABLE
+from pyagent.tools.shell import ShellSession
 from tests.tools.support import Workbench, memory_peak, reset_memory_peak, until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts processes through /proc")
@@ -22,7 +24,7 @@ MEMORY_BYTES = 50 * 1024 * 1024
 def survivors() -> list[str]:
     """Processes that were started by any command of this test process."""
     found = []
-    for process in _linux_processes():
+    for process in ProcLister().look("")[0]:
         try:
             environ = Path(f"/proc/{process.pid}/environ").read_bytes()
             command = Path(f"/proc/{process.pid}/cmdline").read_bytes()
@@ -101,6 +103,33 @@ async def test_a_timeout_leaves_nobody(torture_bench: Workbench, command: str) -
         assert survivors() == []
         assert open_files() == files
     assert torture_bench.shell.tasks == ()
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="no ps")
+@pytest.mark.parametrize("command", STAYERS.values(), ids=STAYERS.keys())
+async def test_a_timeout_leaves_nobody_where_only_ps_knows_the_processes(
+    torture_bench: Workbench, command: str
+) -> None:
+    torture_bench.shell = ShellSession(torture_bench.settings, use_login=False, lister=PsLister())
+    await test_a_timeout_leaves_nobody(torture_bench, command)
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="no ps")
+def test_ps_and_proc_tell_the_same_of_our_processes() -> None:
+    environ = {**os.environ, MARKER_VARIABLE: "this-one", "LINES": "one\ntwo"}
+    words = ["sh", "-c", "sleep 1000; : 'a\nb'"]
+    with subprocess.Popen(words, env=environ, start_new_session=True) as child:
+        try:
+            (listed, marked), (in_proc, marked_in_proc) = (
+                lister.look(f"{MARKER_VARIABLE}=this-one") for lister in (PsLister(), ProcLister())
+            )
+            ours = next(process for process in listed if process.pid == child.pid)
+            same = next(process for process in in_proc if process.pid == child.pid)
+            assert (ours.parent, ours.group, ours.session) == (same.parent, same.group, same.session)
+            assert child.pid in marked
+            assert marked <= marked_in_proc
+        finally:
+            os.killpg(child.pid, 9)
 
 
 @pytest.mark.parametrize("command", STAYERS.values(), ids=STAYERS.keys())

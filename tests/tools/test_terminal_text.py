@@ -55,7 +55,24 @@ def test_the_pieces_it_comes_in_do_not_matter(data: bytes, expected: str) -> Non
 
 
 _PIECES = st.sampled_from(
-    [b"\x1b", b"[", b"]", b"52;c;", b"2A", b"\r", b"\n", b"\x07", b"?1049h", b"abc", b"\xc3", b"\xa9", b"H", b"J", b"K"]
+    [
+        b"\x1b",
+        b"[",
+        b"]",
+        b"52;c;",
+        b"2A",
+        b"\r",
+        b"\n",
+        b"\x07",
+        b"?1049h",
+        b"abc",
+        b"\xc3",
+        b"\xa9",
+        b"H",
+        b"J",
+        b"K",
+        b"31m",
+    ]
 )
 
 
@@ -92,3 +109,9 @@ def test_an_endless_control_string_takes_no_memory() -> None:
     text.feed(b"\x07after\n")
     text.finish()
     assert "".join(parts) == "after\n"
+
+
+@given(st.lists(_PIECES, max_size=40))
+def test_what_comes_at_once_reads_like_what_comes_byte_by_byte(pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    assert final_text(data) == final_text(*(data[i : i + 1] for i in range(len(data))))
