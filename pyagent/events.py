@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from pyagent.log import Record
 from pyagent.messages import JsonObject
+from pyagent.pages import Page
 from pyagent.settings import TerminalSettings
 
 
@@ -56,6 +57,8 @@ class SessionOpened:
     """Whether the input line is to be edited as vim does."""
     insert_remaps: tuple[tuple[str, str], ...] = ()
     """Sequences of vim's insert mode and what they stand for: `jj` → `<Esc>`."""
+    theme: str = ""
+    """The colours the settings ask for; empty for the front end's own choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,11 +308,21 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The answer to a command such as `/context` or `/cost`: plain text for a screen of its own, and its data."""
+    """The answer to a command such as `/context` or `/cost`: text for front ends that print lines, its data for
+    programs, and where there is one the page a screen draws."""
 
     title: str
-    text: str
+    text: str = ""
+    """Empty where the page says it all."""
     data: JsonObject = field(default_factory=dict)
+    page: Page | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLineMoved:
+    """What the user's own status line program says: rows that may hold colours as SGR sequences; none: it is off."""
+
+    rows: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +335,7 @@ class CommandFinished:
 
 @dataclass(frozen=True, slots=True)
 class SettingMoved:
-    """`model`, `mode`, `title`, `effort` or `cwd` has a new value."""
+    """`model`, `mode`, `title`, `effort`, `theme`, `cwd` or `added_dirs` has a new value."""
 
     name: str
     value: str
@@ -452,6 +465,7 @@ Event: TypeAlias = (
     | Report
     | CommandFinished
     | SettingMoved
+    | StatusLineMoved
     | QueueChanged
     | PromptReturned
     | RewindOffered

@@ -109,6 +109,8 @@ class Settings:
     """Whether the input line is edited as vim does."""
     insert_remaps: Mapping[str, str] = field(default_factory=dict)
     """Sequences of vim's insert mode and what they stand for: `jj` → `<Esc>`."""
+    status_line_command: str = ""
+    """The user's own program for the bottom rows: facts of the session on its standard input, rows out."""
     max_output_tokens: int | None = None
     is_cache_ttl_1h: bool = False
     max_retries: int | None = None
@@ -220,8 +222,9 @@ def twin_of(variable: str) -> str:
     return "PYAGENT_" + variable
 
 
-def with_environment(settings: Settings, environ: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
-    """The settings with every environment override applied, and one sentence for each value that was ignored."""
+def environment_values(environ: Mapping[str, str]) -> tuple[dict[str, tuple[str, Any]], tuple[str, ...]]:
+    """Setting → (variable, value) for each override, and one sentence for each value that was ignored."""
+    values: dict[str, tuple[str, Any]] = {}
     problems: list[str] = []
     gates = tuple(("PYAGENT_" + f.name.upper(), f"compaction.gates.{f.name}", _bool) for f in fields(Gates))
     for variable, path, parse in (*_ENVIRONMENT, *gates):
@@ -234,9 +237,9 @@ def with_environment(settings: Settings, environ: Mapping[str, str]) -> tuple[Se
             except ValueError as error:
                 problems.append(f"{name}={environ[name]!r} is ignored: {error}.")
                 continue
-            settings = with_value(settings, path, value)
+            values[path] = name, value
             break
-    return settings, tuple(problems)
+    return values, tuple(problems)
 
 
 def with_value(settings: Settings, path: str, value: Any) -> Settings:

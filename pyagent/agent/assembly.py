@@ -14,7 +14,6 @@ from pyagent import __version__
 from pyagent.agent.answer_form import STRUCTURED_OUTPUT_TOOL, AnswerForm, FreeForm
 from pyagent.agent.answer_schema import AnswerSchema
 from pyagent.agent.claude_import import claude_folder
-from pyagent.agent.config import load_settings
 from pyagent.agent.conversation import Conversation
 from pyagent.agent.conversation_builder import ConversationBuilder, Shared, new_uuid, now
 from pyagent.agent.encoding import LocalEncoding
@@ -29,6 +28,7 @@ from pyagent.agent.server_tools import WEB_SEARCH_RULE, with_server_tools
 from pyagent.agent.session_cleanup import delete_old_sessions
 from pyagent.agent.session_place import SessionOpener, SessionPlace
 from pyagent.agent.session_store import SessionDisk, project_dir
+from pyagent.agent.settings_book import SettingsBook
 from pyagent.agent.system_prompt import Environment, build_system_prompt
 from pyagent.agent.trust import is_trusted
 from pyagent.agent.web import WebClient
@@ -38,7 +38,7 @@ from pyagent.events import EventSink, Notice, SessionOpened
 from pyagent.launch import LaunchOptions
 from pyagent.log import SCHEMA_VERSION, AssistantEntry, SessionStarted, SettingChanged
 from pyagent.messages import JsonObject
-from pyagent.settings import PermissionMode, with_value
+from pyagent.settings import PermissionMode, Settings, with_value
 from pyagent.state import ConversationState
 from pyagent.tools.registry import default_tools, tool_definitions
 from pyagent.tools.tool import AnyTool
@@ -62,11 +62,8 @@ class Assembly:
         self.options = options
         self.emit = emit
         self.is_trusted = options.is_trusted or is_trusted(options.cwd, options.home)
-        loaded = load_settings(options, is_trusted=self.is_trusted)
-        self.settings = loaded.settings
-        if options.tools is not None and WEB_SEARCH_RULE not in options.tools:
-            self.settings = with_value(self.settings, "is_web_search_on", False)
-        self._problems = loaded.problems
+        self.book = SettingsBook(options, is_trusted=self.is_trusted)
+        self._problems = self.book.loaded.problems
         self.waits = CallWaits.of(self.settings, sleep)
         self.encoding = LocalEncoding()
         self.desk = ModelDesk(options, self.settings, self.encoding, server)
@@ -83,6 +80,14 @@ class Assembly:
         self.started_at = clock()
         self.host: Host | None = None
         self._background: set[asyncio.Task[None]] = set()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they are now; a conversation follows those it was opened with."""
+        options, settings = self.options, self.book.settings
+        if options.tools is not None and WEB_SEARCH_RULE not in options.tools:
+            return with_value(settings, "is_web_search_on", False)
+        return settings
 
     @property
     def first_opening(self) -> Opening:
@@ -148,6 +153,7 @@ class Assembly:
                 terminal=self.settings.terminal,
                 is_vim=self.settings.is_vim,
                 insert_remaps=tuple(self.settings.insert_remaps.items()),
+                theme=self.settings.theme,
             )
         )
         for problem in (*self._problems, *session.problems):
@@ -235,6 +241,7 @@ class Assembly:
         return Shared(
             self.options,
             self.settings,
+            self.book,
             self.emit,
             self.is_trusted,
             self.encoding,

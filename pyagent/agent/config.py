@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -23,7 +23,7 @@ from pyagent.settings import (
     PERMISSION_MODES,
     Gates,
     Settings,
-    with_environment,
+    environment_values,
     with_value,
 )
 
@@ -44,6 +44,10 @@ class LoadedSettings:
     settings: Settings
     problems: tuple[str, ...] = ()
     """One sentence for each value or file that was ignored. Values are not quoted: they may be secrets."""
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Setting → the file, variable or flag its value comes from; a default is not named."""
+    item_origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict, compare=False)
+    """Setting that is a list → its items, each with where it stood first."""
 
 
 def load_settings(options: LaunchOptions, *, is_trusted: bool) -> LoadedSettings:
@@ -63,7 +67,7 @@ def load_settings(options: LaunchOptions, *, is_trusted: bool) -> LoadedSettings
         merge.add("--settings", _from_flag(options), "flag")
     merge.add_environment()
     merge.add_flags()
-    return LoadedSettings(merge.settings, tuple(merge.problems))
+    return LoadedSettings(merge.settings, tuple(merge.problems), merge.origins, merge.item_origins)
 
 
 def settings_files(options: LaunchOptions) -> tuple[tuple[Source, Path], ...]:
@@ -249,6 +253,13 @@ def _object(value: Any) -> dict[str, Any]:
     return value
 
 
+def _status_line(value: Any) -> str:
+    command = _object(value).get("command")
+    if value.get("type", "command") != "command" or not isinstance(command, str) or not command.strip():
+        raise ValueError('use {"type": "command", "command": "…"}')
+    return command
+
+
 _SCALARS: Mapping[str, tuple[str, Check]] = {
     "model": ("model", _text),
     "fallbackModel": ("fallback_models", _models),
@@ -256,6 +267,7 @@ _SCALARS: Mapping[str, tuple[str, Check]] = {
     "theme": ("theme", _text),
     "editorMode": ("is_vim", _editor_mode),
     "vimInsertModeRemaps": ("insert_remaps", _insert_remaps),
+    "statusLine": ("status_line_command", _status_line),
     "fileCheckpointingEnabled": ("has_file_checkpoints", _flag),
     "cleanupPeriodDays": ("cleanup_period_days", _whole(0)),
     "preferredNotifChannel": ("terminal.notification_channel", _channel),
@@ -314,6 +326,7 @@ _NEEDS_TRUST = frozenset(
         "permissions.defaultMode",
         "bashAllowedSecrets",
         "env",
+        "statusLine",
         "webSearch",
     }
 )
@@ -330,6 +343,8 @@ class _Merge:
     def __init__(self, options: LaunchOptions, is_trusted: bool) -> None:
         self.settings = Settings()
         self.problems: list[str] = []
+        self.origins: dict[str, str] = {}
+        self.item_origins: dict[str, dict[str, str]] = {}
         self._options = options
         self._is_trusted = is_trusted
         self._env: dict[str, str] = {}
@@ -362,27 +377,34 @@ class _Merge:
         """First what the files set for it, then the real one: it was set for this run. The one flag that a variable
         beats comes before both."""
         if self._options.window_tokens is not None:
-            self.settings = with_value(self.settings, "compaction.window_tokens", self._options.window_tokens)
+            self._put("compaction.window_tokens", self._options.window_tokens, "--autocompact")
         if not self._options.has_settings_env:
             self._env.clear()
         self.settings = with_value(self.settings, "env", self._env)
         for environ in (self._env, self._options.environ):
-            self.settings, problems = with_environment(self.settings, environ)
+            values, problems = environment_values(environ)
+            for path, (variable, value) in values.items():
+                self._put(path, value, variable)
             self.problems += problems
 
     def add_flags(self) -> None:
         options = self._options
-        for path, value in (
-            ("model", options.model),
-            ("fallback_models", options.fallback_models),
-            ("effort", options.effort),
-            ("permission_mode", options.permission_mode),
+        for path, value, flag in (
+            ("model", options.model, "--model"),
+            ("fallback_models", options.fallback_models, "--fallback-model"),
+            ("effort", options.effort, "--effort"),
+            ("permission_mode", options.permission_mode, "--permission-mode"),
         ):
             if value:
-                self.settings = with_value(self.settings, path, value)
-        self._extend("allow_rules", options.allowed_tools)
-        self._extend("deny_rules", options.disallowed_tools)
-        self._extend("additional_dirs", tuple(str(_absolute(options, str(folder))) for folder in options.add_dirs))
+                self._put(path, value, flag)
+        self._extend("allow_rules", options.allowed_tools, "--allowedTools")
+        self._extend("deny_rules", options.disallowed_tools, "--disallowedTools")
+        folders = tuple(str(_absolute(options, str(folder))) for folder in options.add_dirs)
+        self._extend("additional_dirs", folders, "--add-dir")
+
+    def _put(self, path: str, value: Any, origin: str) -> None:
+        self.settings = with_value(self.settings, path, value)
+        self.origins[path] = origin
 
     def _flattened(self, name: str, content: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """The keys with their section in front: `permissions.allow`."""
@@ -401,12 +423,12 @@ class _Merge:
             items = _texts(value)
             if key == "permissions.additionalDirectories":
                 items = tuple(str(_absolute(self._options, item)) for item in items)
-            self._extend(_LISTS[key], items)
+            self._extend(_LISTS[key], items, name)
         elif key == "env":
             self._add_env(name, _object(value))
         elif known := _SCALARS.get(key) or _GATES.get(key):
             path, check = known
-            self.settings = with_value(self.settings, path, check(value))
+            self._put(path, check(value), name)
         elif key.partition(".")[0] in _OWN_SECTIONS:
             near = difflib.get_close_matches(key, (*_SCALARS, *_GATES), n=1)
             raise ValueError("there is no such setting" + (f"; the nearest is {near[0]}" if near else ""))
@@ -422,9 +444,64 @@ class _Merge:
             else:
                 self.problems.append(f"{name}: env.{variable} is ignored: use text in quotes.")
 
-    def _extend(self, path: str, items: tuple[str, ...]) -> None:
+    def _extend(self, path: str, items: tuple[str, ...], origin: str) -> None:
+        known = self.item_origins.setdefault(path, {})
+        for item in items:
+            known.setdefault(item, origin)
         joined = tuple(dict.fromkeys((*getattr(self.settings, path), *items)))
         self.settings = with_value(self.settings, path, joined)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSetting:
+    """A scalar setting as a person typed it, found and checked."""
+
+    key: str
+    path: str
+    json_value: Any
+    value: Any
+
+
+def parsed_setting(key: str, text: str) -> ParsedSetting:
+    """What `key=text` says, as on a command line: `compaction.gapMinutes`, or short `gapMinutes`.
+
+    Raises:
+        UsageError: there is no such setting, or it does not take that value.
+    """
+    full = full_key(key)
+    try:
+        json_value = json.loads(text)
+    except ValueError:
+        json_value = text
+    path, check = _SCALARS.get(full) or _GATES[full]
+    try:
+        return ParsedSetting(full, path, json_value, check(json_value))
+    except ValueError as error:
+        raise UsageError(f"{key} does not take {text!r}: {error}.") from None
+
+
+def full_key(key: str) -> str:
+    """The key with its section.
+
+    Raises:
+        UsageError: there is no such setting.
+    """
+    for full in (key, f"compaction.{key}", f"gates.{key}", f"permissions.{key}"):
+        if full in _SCALARS or full in _GATES:
+            return full
+    near = difflib.get_close_matches(key, (*_SCALARS, *_GATES), n=1, cutoff=0.4)
+    hint = f"The nearest is {near[0]}." if near else "Write it as key=value."
+    raise UsageError(f"There is no setting {key!r}.", hint=hint)
+
+
+def scalar_paths() -> dict[str, str]:
+    """JSON key → setting, of all that hold one value."""
+    return {key: path for key, (path, _) in (*_SCALARS.items(), *_GATES.items())}
+
+
+def list_paths() -> dict[str, str]:
+    """JSON key → setting, of all that hold a list to which every file adds."""
+    return dict(_LISTS)
 
 
 def with_settings_text(settings: Settings, change: str) -> Settings:
@@ -434,17 +511,7 @@ def with_settings_text(settings: Settings, change: str) -> Settings:
         UsageError: there is no such setting, or it does not take that value.
     """
     key, separator, text = change.partition("=")
-    known = _SCALARS.get(key) or _GATES.get(key) or _SCALARS.get(f"compaction.{key}") or _GATES.get(f"gates.{key}")
-    if not separator or known is None:
-        near = difflib.get_close_matches(key, (*_SCALARS, *_GATES), n=1, cutoff=0.4)
-        hint = f"The nearest is {near[0]}." if near else "Write it as key=value."
-        raise UsageError(f"There is no setting {key!r}.", hint=hint)
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = text
-    path, check = known
-    try:
-        return with_value(settings, path, check(value))
-    except ValueError as error:
-        raise UsageError(f"{key} does not take {text!r}: {error}.") from None
+    if not separator:
+        raise UsageError(f"There is no setting {key!r}.", hint="Write it as key=value.")
+    parsed = parsed_setting(key, text)
+    return with_value(settings, parsed.path, parsed.value)

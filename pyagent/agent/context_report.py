@@ -23,6 +23,7 @@ from pyagent.messages import (
     ToolUseBlock,
     block_to_wire,
 )
+from pyagent.pages import CacheState
 from pyagent.settings import Gates
 from pyagent.view import View, ViewItem
 
@@ -41,7 +42,9 @@ class ContextFacts:
     """Tokens of each tool's declaration."""
     branch: Sequence[Record]
     gates: Gates
-    cache_text: str
+    cache: CacheState
+    is_disabled: bool = False
+    """`DISABLE_COMPACT`: no gate has any effect."""
     economy: Economy | None = None
     policy: str = "window"
     failures: Sequence[CompactionFailed] = ()
@@ -52,7 +55,7 @@ def context_report(facts: ContextFacts, sizer: Sizer, *, is_full: bool) -> Repor
     """`is_full` lists the largest items one by one."""
     gauge, lines = facts.gauge, []
     overhead = {"system prompt": facts.system_tokens, "tool declarations": sum(facts.tool_tokens.values())}
-    listed = _shared_out(gauge.used_tokens, overhead | content_parts(facts.view, sizer))
+    listed = shared_out(gauge.used_tokens, overhead | content_parts(facts.view, sizer))
     mark = "~" if gauge.is_estimate else ""
     lines.append(
         f"{facts.model} · {mark}{gauge.used_tokens:,} of {gauge.window_tokens:,} tokens "
@@ -64,7 +67,7 @@ def context_report(facts: ContextFacts, sizer: Sizer, *, is_full: bool) -> Repor
     lines += [f"  {'together':<22} {gauge.used_tokens:>9,}", ""]
     lines += _threshold_lines(facts)
     lines += _economy_lines(facts)
-    lines += ["", f"Prompt cache: {facts.cache_text}", ""]
+    lines += ["", f"Prompt cache: {_cache_text(facts.cache)}", ""]
     lines += _history_lines(facts)
     lines += [
         "",
@@ -74,10 +77,10 @@ def context_report(facts: ContextFacts, sizer: Sizer, *, is_full: bool) -> Repor
     if is_full:
         lines += ["", "Largest items", *_largest_lines(facts.view, sizer)]
         lines += ["", "Tools", *(f"  {name:<22} {n:>7,}" for name, n in sorted(facts.tool_tokens.items()))]
-    return Report("Context", "\n".join(lines), _data(facts, listed))
+    return Report("Context", "\n".join(lines), _data(facts, listed, sizer))
 
 
-def _shared_out(total: int, estimates: Mapping[str, int]) -> list[tuple[str, int]]:
+def shared_out(total: int, estimates: Mapping[str, int]) -> list[tuple[str, int]]:
     """The count that decides, shared out in proportion to the local estimates, so that the parts add up to it.
 
     System prompt and tools come first, then the rest, largest first.
@@ -100,7 +103,7 @@ def content_parts(view: View, sizer: Sizer) -> Counter[str]:
         frame = sizer.item(view, item)
         for block in (*item.blocks(), *item.answer_blocks()):
             tokens = _block_tokens(block, sizer)
-            parts[_kind_of(item, block, view)] += tokens
+            parts[content_kind(item, block, view)] += tokens
             frame -= tokens
         parts[_unmeasured_kind(item)] += max(frame, 0)
     return parts
@@ -120,7 +123,7 @@ def _unmeasured_kind(item: ViewItem) -> str:
     return "message frames"
 
 
-def _kind_of(item: ViewItem, block: Block, view: View) -> str:
+def content_kind(item: ViewItem, block: Block, view: View) -> str:
     match block:
         case ToolResultBlock(tool_use_id=use_id):
             ref = view.tool_use(use_id)
@@ -152,6 +155,11 @@ def _block_tokens(block: Block, sizer: Sizer) -> int:
             return 0
         case _:
             return sizer.text(str(block_to_wire(block)))
+
+
+def _cache_text(cache: CacheState) -> str:
+    text = "cold" if cache.expires_in_s is None else f"warm for another {cache.expires_in_s / 60:.0f} min"
+    return text + cache.remark
 
 
 def _left(gauge: GaugeFacts) -> str:
@@ -224,13 +232,13 @@ def _largest_lines(view: View, sizer: Sizer) -> list[str]:
     lines = []
     for tokens, item in sized:
         blocks = item.blocks()
-        kind = _kind_of(item, blocks[0], view) if blocks else "empty"
+        kind = content_kind(item, blocks[0], view) if blocks else "empty"
         words = " ".join(item.entry.text.split())[:50]
         lines.append(f"  {tokens:>7,}  {kind}{': ' + words if words else ''}")
     return lines
 
 
-def _data(facts: ContextFacts, listed: Sequence[tuple[str, int]]) -> JsonObject:
+def _data(facts: ContextFacts, listed: Sequence[tuple[str, int]], sizer: Sizer) -> JsonObject:
     """In the field's common shape: categories with `used`, `free` and `buffer`."""
     gauge = facts.gauge
     categories: list[JsonObject] = [
@@ -247,8 +255,18 @@ def _data(facts: ContextFacts, listed: Sequence[tuple[str, int]]) -> JsonObject:
         "percentage": round(gauge.used_tokens / gauge.window_tokens * 100, 1),
         "over_limit": gauge.used_tokens > gauge.window_tokens,
         "categories": categories,
-        "memory_files": [],
-        "mcp_tools": [],
+        "memory_files": _memory_files(facts.view, sizer),
+        "mcp_tools": [
+            {"name": name, "tokens": tokens} for name, tokens in facts.tool_tokens.items() if name.startswith("mcp__")
+        ],
         "agents": [],
         "skills": [],
     }
+
+
+def _memory_files(view: View, sizer: Sizer) -> list[JsonObject]:
+    sizes: dict[str, int] = {}
+    for item in view:
+        if isinstance(item.entry, UserEntry) and item.entry.label.startswith("memory:"):
+            sizes[item.entry.label.removeprefix("memory:")] = sizer.item(view, item)
+    return [{"path": path, "tokens": tokens} for path, tokens in sizes.items()]

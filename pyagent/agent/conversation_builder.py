@@ -16,12 +16,11 @@ from pyagent.agent.checkpoint_keeper import CheckpointKeeper
 from pyagent.agent.checkpoints import ShadowRepository, work_tree_of
 from pyagent.agent.cold_start import ASK_FROM_TOKENS, CLEAR, COMPACT, GO_ON, ColdStart, clearable, cold_start_question
 from pyagent.agent.context_keeper import PipelineKeeper
-from pyagent.agent.context_report import ContextFacts, context_report
 from pyagent.agent.conversation import CommandHandler, Conversation, ConversationParts
 from pyagent.agent.encoding import LocalEncoding
+from pyagent.agent.errands import Errands
 from pyagent.agent.export import export_path, write_export
 from pyagent.agent.gatekeeper import SessionGatekeeper
-from pyagent.agent.git_state import branch_of
 from pyagent.agent.host import Host, NewSession, ResumedSession
 from pyagent.agent.journal import Clock, Journal
 from pyagent.agent.long_wait import asks_to_wait
@@ -33,23 +32,30 @@ from pyagent.agent.model_access import ModelAccess, ModelDesk
 from pyagent.agent.model_choice import ModelChoice
 from pyagent.agent.notes import DRAFT_SOURCE, NotesKeeper
 from pyagent.agent.own_shell import OwnShell
+from pyagent.agent.permission_commands import PermissionCommands
 from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.pipeline_ports import NoHooks
+from pyagent.agent.place_commands import PlaceCommands, TaskCommands, new_memory_files
 from pyagent.agent.profile_book import ProfileBook
-from pyagent.agent.reports import StatusFacts, breaks_text, cost_report, status_report
 from pyagent.agent.restore_sources import DiskSources
 from pyagent.agent.rewind import RewindCommands
 from pyagent.agent.sampler import MainSampler
 from pyagent.agent.server_clearing import ServerClearing
 from pyagent.agent.session_commands import SessionCommands
 from pyagent.agent.session_place import SessionPlace
+from pyagent.agent.session_reports import SessionReports
+from pyagent.agent.setting_commands import SettingCommands
+from pyagent.agent.settings_book import SettingsBook
 from pyagent.agent.side_calls import SideCalls
+from pyagent.agent.side_question import SideQuestion
 from pyagent.agent.signing_server import SummarySigner
+from pyagent.agent.status_line import StatusLine, StatusLineFacts, status_line_input
 from pyagent.agent.summarizer import SOURCE as SUMMARY_SOURCE
 from pyagent.agent.summarizer import ForkSummarizer
 from pyagent.agent.token_anchor import TokenAnchor
 from pyagent.agent.tool_runner import ToolRunner
 from pyagent.agent.turn import TurnParts
+from pyagent.agent.turn_diffs import DiffCommand
 from pyagent.agent.wire.render import Renderer
 from pyagent.agent.wire.retry import CallWaits
 from pyagent.compaction.cleanup import cleanup_after
@@ -57,7 +63,7 @@ from pyagent.compaction.pipeline import Pipeline
 from pyagent.compaction.ports import Ports
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import UsageError
-from pyagent.events import EventSink, Notice, OlderRecords, Report, RunCommand
+from pyagent.events import Event, EventSink, Notice, OlderRecords, RunCommand
 from pyagent.launch import LaunchOptions
 from pyagent.log import Boundary, Record, UserEntry
 from pyagent.messages import JsonObject
@@ -76,6 +82,7 @@ class Shared:
 
     options: LaunchOptions
     settings: Settings
+    book: SettingsBook
     emit: EventSink
     is_trusted: bool
     encoding: LocalEncoding
@@ -88,6 +95,7 @@ class Shared:
 
     @property
     def extra_dirs(self) -> tuple[Path, ...]:
+        """Folders beside the working one, from flags and settings."""
         return tuple(Path(folder) for folder in self.settings.additional_dirs)
 
 
@@ -131,10 +139,19 @@ class ConversationBuilder:
     ) -> None:
         self._shared = shared
         self._form = form
-        self._options, self._settings, self._emit = shared.options, shared.settings, shared.emit
+        self._options, self._settings = shared.options, shared.settings
         self._session, self._journal, self._access = session, journal, access
         self._profiles, self._tools = profiles, tools
         self._source = "sdk" if self._options.is_headless else "repl_main_thread"
+        self._status_line = StatusLine(
+            command=lambda: "" if shared.options.is_headless else self._settings.status_line_command,
+            facts=self._status_line_facts,
+            environ=shared.options.environ,
+            cwd=lambda: self._places.cwd,
+            emit=shared.emit,
+        )
+        self._emit: EventSink = self._tell
+        self._errands = Errands(self._tell)
         self._shell = ShellSession(self._settings, environ=self._options.environ)
         self._renderer = Renderer(lambda data: shared.encoding.count(data.decode("utf-8", "replace")))
         self._memory = MemoryKeeper(
@@ -147,7 +164,7 @@ class ConversationBuilder:
             journal=journal,
             emit=self._emit,
         )
-        self._gatekeeper = SessionGatekeeper(engine)
+        self._gatekeeper = SessionGatekeeper(engine, clock=shared.clock)
         self._ask: Asker = nobody
         waits = shared.waits
         if not self._options.is_headless:
@@ -195,6 +212,16 @@ class ConversationBuilder:
         self._anchor = TokenAnchor(
             self._keeper, journal=journal, profiles=profiles, store=shared.desk.store, emit=self._emit
         )
+        self._places = PlaceCommands(
+            journal=journal,
+            emit=self._emit,
+            send=shared.host.send,
+            cwd=self._options.cwd,
+            folders=self._allowed_dirs,
+            memory=self._memory.look,
+            count_tokens=lambda text: self._keeper.sizer.text(text),
+            new_memory_files=lambda: new_memory_files(self._options.cwd, self._options.home),
+        )
         self._model_facts: asyncio.Task[None] | None = None
 
     def _memory_files(self) -> LoadedMemory:
@@ -202,6 +229,11 @@ class ConversationBuilder:
         if not options.has_memory_files:
             return LoadedMemory()
         return load_memory_files(options.cwd, options.home, options.environ, is_trusted=self._shared.is_trusted)
+
+    def _tell(self, event: Event) -> None:
+        """Pass an event on to the front end; what moves figures may call for the user's own status line."""
+        self._shared.emit(event)
+        self._status_line.watch(event)
 
     def _takes_diagnostics(self) -> bool:
         access, model = self._access, self._profiles.current.model
@@ -240,6 +272,8 @@ class ConversationBuilder:
         if self._model_facts is not None:
             self._model_facts.cancel()
             await asyncio.gather(self._model_facts, return_exceptions=True)
+        await self._status_line.close()
+        await self._errands.close()
         await self._anchor.close()
         await self._notes.close()
         await self._shell.close()
@@ -405,8 +439,29 @@ class ConversationBuilder:
             summarise=commands.compact,
             moved=self._moved,
         )
+        diff = DiffCommand(
+            journal=self._journal,
+            checkpoints=self._checkpoints,
+            emit=self._emit,
+            load_history=self._load_history,
+            cwd=lambda: self._places.cwd,
+        )
+        side_question = SideQuestion(
+            self._side_calls,
+            journal=self._journal,
+            profiles=self._profiles,
+            renderer=self._renderer,
+            emit=self._emit,
+        )
         return {
             **commands.handlers(),
+            **self._places.handlers(),
+            **SettingCommands(self._shared.book, emit=self._emit, apply=self._use_settings).handlers(),
+            "permissions": self._permission_commands().handle,
+            "diff": self._errands.handler(diff.show),
+            "btw": self._errands.handler(side_question.ask),
+            "memory": self._errands.handler(self._places.memory),
+            "tasks": self._errands.handler(TaskCommands(self._shell, emit=self._emit).handle),
             "rewind": rewind.handle,
             "older": lambda argument: self._older(),
             "clear-results": lambda argument: self._keeper.clear_old_results(),
@@ -420,6 +475,77 @@ class ConversationBuilder:
         """Add a line to a memory file; the model is told of it as of any change there."""
         options = self._options
         self._emit(Notice(await asyncio.to_thread(remember, argument, options.cwd, options.home, options.environ)))
+
+    def _permission_commands(self) -> PermissionCommands:
+        return PermissionCommands(
+            self._shared.book,
+            gatekeeper=self._gatekeeper,
+            tools=self._tools,
+            emit=self._emit,
+            apply=self._use_settings,
+            folders=self._folders_with_origins,
+            cwd=lambda: self._places.cwd,
+        )
+
+    def _allowed_dirs(self) -> tuple[Path, ...]:
+        """Where files may be changed."""
+        return tuple(folder for folder, _ in self._folders_with_origins())
+
+    def _folders_with_origins(self) -> tuple[tuple[Path, str], ...]:
+        origins = self._shared.book.loaded.item_origins.get("additional_dirs", {})
+        return (
+            (self._options.cwd, "working folder"),
+            *((folder, origins.get(str(folder), "settings")) for folder in self._shared.extra_dirs),
+            *((folder, "/add-dir") for folder in self._places.added_dirs),
+        )
+
+    def _use_settings(self, settings: Settings) -> None:
+        """Follow changed settings, as far as a running session can."""
+        self._settings = settings
+        self._gatekeeper.use(settings)
+        self._keeper.settings = settings.compaction
+        self._server_clearing.use(settings.compaction)
+        self._notes.use(settings.compaction)
+        self._keeper.tell_gauge()
+
+    def _status_line_facts(self) -> JsonObject:
+        state, profile = self._journal.state, self._profiles.current
+        facts = StatusLineFacts(
+            session_id=self._session.session_id,
+            transcript_path=str(self._session.transcript_path or ""),
+            cwd=str(self._places.cwd),
+            project_dir=str(self._options.cwd),
+            added_dirs=tuple(str(folder) for folder in self._allowed_dirs()[1:]),
+            model=self._access.info.id,
+            version=__version__,
+            window_tokens=self._keeper.gauge().window_tokens,
+            effort=state.settings.get("effort") or self._settings.effort,
+            has_thinking=(profile.thinking or {}).get("type") not in (None, "disabled"),
+            open_for_s=self._open_for_s(),
+            mode=self._gatekeeper.engine.mode,
+        )
+        return status_line_input(facts, state)
+
+    def _open_for_s(self) -> float:
+        return (self._shared.clock() - self._shared.started_at).total_seconds()
+
+    def _reports(self) -> SessionReports:
+        return SessionReports(
+            journal=self._journal,
+            session=self._session,
+            keeper=self._keeper,
+            profiles=self._profiles,
+            notes=self._notes,
+            server_clearing=self._server_clearing,
+            sampler=self._sampler,
+            memory=self._memory,
+            gatekeeper=self._gatekeeper,
+            places=self._places,
+            book=self._shared.book,
+            access=lambda: self._access,
+            open_for_s=self._open_for_s,
+            log_path=str(self._options.log_path),
+        )
 
     def _branch(self, argument: str) -> None:
         """`/branch [name]`: go on in a copy; this session stays as it is."""
@@ -494,11 +620,10 @@ class ConversationBuilder:
                 pass
 
     def _tool_context(self, use_id: str, report: Callable[[str], None]) -> ToolContext:
-        cwd = Path(self._journal.state.settings.get("cwd") or self._options.cwd)
         return ToolContext(
             tool_use_id=use_id,
-            cwd=cwd,
-            allowed_dirs=(self._options.cwd, *self._shared.extra_dirs),
+            cwd=self._places.cwd,
+            allowed_dirs=self._allowed_dirs(),
             files=self._journal.state,
             results_dir=self._session.results_dir,
             count_tokens=self._keeper.sizer.text,
@@ -510,7 +635,7 @@ class ConversationBuilder:
         )
 
     def _commands(self) -> SessionCommands:
-        host = self._shared.host
+        host, reports = self._shared.host, self._reports()
         return SessionCommands(
             journal=self._journal,
             keeper=self._keeper,
@@ -518,7 +643,7 @@ class ConversationBuilder:
             set_mode=lambda mode: self._gatekeeper.set_mode(mode),  # type: ignore[arg-type]  # checked by the command
             set_model=self._set_model,
             set_effort=self._choice.choose_effort,
-            reports={"context": self._context_report, "cost": self._cost_report, "status": self._status_report},
+            reports={"context": reports.context, "cost": reports.cost, "status": reports.status},
             start_over=lambda: host.switch_to(NewSession()),
             resume=lambda wanted: host.switch_to(ResumedSession(wanted)),
             cwd=str(self._options.cwd),
@@ -535,50 +660,6 @@ class ConversationBuilder:
         self._profiles.replace(profile, access.info)
         self._anchor.refresh(access)
         return access.info.id
-
-    def _context_report(self, argument: str) -> Report:
-        keeper = self._keeper
-        context, sizer = keeper.context(), keeper.sizer
-        expires_in_s = keeper.cache_expires_in_s()
-        tools = {str(tool["name"]): sizer.text(str(tool)) for tool in self._profiles.current.tools}
-        facts = ContextFacts(
-            view=self._journal.state.view,
-            gauge=keeper.gauge(),
-            thresholds=context.thresholds,
-            model=self._access.info.id,
-            system_tokens=sizer.text(self._profiles.current.system),
-            tool_tokens=tools,
-            branch=self._journal.state.branch,
-            gates=self._settings.compaction.gates,
-            economy=keeper.economy(),
-            policy=keeper.settings.policy,
-            failures=self._journal.state.compaction_failures,
-            extra_lines=(*self._notes.lines(), *self._server_clearing.lines(context)),
-            cache_text=("cold" if expires_in_s is None else f"warm for another {expires_in_s / 60:.0f} min")
-            + breaks_text(self._sampler.cache_breaks),
-        )
-        return context_report(facts, sizer, is_full=argument == "all")
-
-    def _cost_report(self, argument: str) -> Report:
-        open_for_s = (self._shared.clock() - self._shared.started_at).total_seconds()
-        return cost_report(self._journal.state, open_for_s, self._sampler.cache_breaks)
-
-    def _status_report(self, argument: str) -> Report:
-        state = self._journal.state
-        facts = StatusFacts(
-            version=__version__,
-            session_id=self._session.session_id,
-            title=state.settings.get("title", ""),
-            transcript_path=str(self._session.transcript_path or ""),
-            model=self._access.info.id,
-            endpoint=self._access.endpoint,
-            mode=self._gatekeeper.engine.mode,
-            cwd=state.settings.get("cwd") or str(self._options.cwd),
-            git_branch=branch_of(self._options.cwd),
-            context_files=[file.path for file in self._memory.load_for_restore()],
-            log_path=str(self._options.log_path),
-        )
-        return status_report(facts)
 
 
 def now() -> datetime:

@@ -22,7 +22,7 @@ MAX_HEAD_BYTES = 4_096
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
-_GIT = (
+GIT = (
     "git",
     "--no-pager",
     # Never waits for, or takes, a lock that a git command of the user's may want.
@@ -98,7 +98,7 @@ def _summary(cwd: Path, deadline: float) -> str:
             raise TimeoutError
         output = command.execute(
             # Named to git itself: where the folder is gone, GitPython would look at the process's own instead.
-            [*_GIT, "-C", str(cwd), *arguments],
+            [*GIT, "-C", str(cwd), *arguments],
             kill_after_timeout=left_s,
             stdout_as_string=False,
             env={"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},

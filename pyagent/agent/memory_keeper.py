@@ -46,6 +46,10 @@ class MemoryKeeper:
             )
         self._journal.commit(SettingChanged(DIGEST_SETTING, digest))
 
+    def look(self) -> LoadedMemory:
+        """The files as they are on the disk now, for a person. Waits for the disk."""
+        return self._load()
+
     def load_for_restore(self) -> tuple[MemoryFile, ...]:
         """The files as they are on the disk now, for what stands behind a boundary."""
         self._loaded = self._load().files

@@ -247,6 +247,10 @@ class NotesKeeper:
         price = "price unknown" if draft.cost_usd is None else f"${draft.cost_usd:.4f}"
         self._journal.commit(NoticeShown(f"A summary prepared in the background was not needed ({price})."))
 
+    def use(self, settings: CompactionSettings) -> None:
+        """Follow changed settings from the next round on."""
+        self._settings = settings
+
     def lines(self) -> list[str]:
         """For `/context`: how far the notes reach, and where they can be edited."""
         state = self._journal.state

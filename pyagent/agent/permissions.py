@@ -90,9 +90,21 @@ class PermissionEngine:
         """The engine after 'yes, for this session'; an empty rule changes nothing."""
         return self._copy(self.mode, (*self.session_rules, rule)) if rule else self
 
-    def _copy(self, mode: PermissionMode, session_rules: tuple[str, ...]) -> PermissionEngine:
+    def with_settings(self, settings: Settings) -> PermissionEngine:
+        """The engine under other rules; what was allowed for the session stays allowed."""
+        return self._copy(self.mode, self.session_rules, settings)
+
+    def without_allow(self, rule: str) -> PermissionEngine:
+        """The engine as if nothing had ever allowed this."""
+        kept = tuple(other for other in self.settings.allow_rules if other != rule)
+        session_rules = tuple(other for other in self.session_rules if other != rule)
+        return self._copy(self.mode, session_rules, replace(self.settings, allow_rules=kept))
+
+    def _copy(
+        self, mode: PermissionMode, session_rules: tuple[str, ...], settings: Settings | None = None
+    ) -> PermissionEngine:
         return PermissionEngine(
-            self.settings,
+            settings or self.settings,
             mode,
             session_rules,
             home=self.home,

@@ -10,7 +10,18 @@ from pyagent.events import Report
 from pyagent.messages import JsonObject
 from pyagent.state import MAIN_SOURCE, ConversationState, ModelTotal
 
-_SOURCE_WORDS = {"compact": "summaries", "session_memory": "session notes"}
+_SOURCE_WORDS = {
+    MAIN_SOURCE: "conversation",
+    "compact": "summaries",
+    "session_memory": "session notes",
+    "draft": "summaries prepared in the background",
+    "btw": "side questions",
+}
+
+
+def source_words(source: str) -> str:
+    """What calls were for, in words."""
+    return _SOURCE_WORDS.get(source, source)
 
 
 def cost_report(state: ConversationState, session_total_s: float, breaks: Sequence[CacheBreak] = ()) -> Report:
@@ -50,7 +61,7 @@ def cost_report(state: ConversationState, session_total_s: float, breaks: Sequen
         {"causes": list(found.causes), "tokens": found.lost_tokens, "extra_usd": found.extra_usd} for found in breaks
     ]
     if breaks:
-        lines += ["", "Prompt cache lost unexpectedly:", *(_break_line(found) for found in breaks)]
+        lines += ["", "Prompt cache lost unexpectedly:", *(break_line(found) for found in breaks)]
     total_text = f"${state.cost_usd:,.4f}" + ("" if is_exact else " and calls of unknown price")
     data |= {"total_usd": state.cost_usd, "is_exact": is_exact}
     head = [f"Total: {total_text}", f"Session open for {_duration(session_total_s)}", ""]
@@ -63,10 +74,11 @@ def _calls(count: int) -> str:
 
 def _source_line(source: str, total: ModelTotal) -> str:
     price = "price unknown" if total.has_unknown_price else f"${total.cost_usd:,.4f}"
-    return f"for the {_SOURCE_WORDS.get(source, source)}: {price} in {_calls(total.calls)}"
+    return f"for the {source_words(source)}: {price} in {_calls(total.calls)}"
 
 
-def _break_line(found: CacheBreak) -> str:
+def break_line(found: CacheBreak) -> str:
+    """What a lost cache cost, in words."""
     price = "price unknown" if found.extra_usd is None else f"${found.extra_usd:,.4f} more"
     return f"  {found.lost_tokens:,} tokens sent anew, {price}: {'; '.join(found.causes)}"
 

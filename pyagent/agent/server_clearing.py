@@ -48,6 +48,10 @@ class ServerClearing:
 
     # ── which way ────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def use(self, settings: CompactionSettings) -> None:
+        """Follow changed settings from the next request on."""
+        self._settings = settings
+
     @property
     def _can_clear(self) -> bool:
         model = self._profiles.model

@@ -14,6 +14,7 @@ from pyagent.agent.conversation import CommandHandler
 from pyagent.agent.journal import Journal
 from pyagent.agent.receipts import receipt_lines
 from pyagent.agent.restore_sources import reminder
+from pyagent.agent.spending_pages import compactions_page
 from pyagent.compaction.outcome import Declined
 from pyagent.errors import UsageError
 from pyagent.events import EventSink, Notice, Report, SettingMoved
@@ -69,6 +70,7 @@ class SessionCommands:
             "resume": self.resume,
             **{name: self._reporter(make) for name, make in self._reports.items()},
             "context": self._with_history(self._reporter(self._reports["context"])),
+            "cost": self._with_history(self._reporter(self._reports["cost"])),
         }
 
     def _reporter(self, make: Callable[[str], Report]) -> CommandHandler:
@@ -140,7 +142,8 @@ class SessionCommands:
             boundary = record.payload
             assert isinstance(boundary, Boundary)
             lines += receipt_lines(number, record.at, boundary)
-        self._emit(Report("Compactions", "\n".join(lines)))
+        page = compactions_page(self._journal.state)
+        self._emit(Report("Compactions", "\n".join(lines), page=page))
 
     def pin(self, argument: str) -> Coroutine[Any, Any, None] | None:
         """`/pin` lists what stays word for word behind every compaction; `/pin TEXT` and `/pin @FILE` add to it."""

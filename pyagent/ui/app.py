@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +30,8 @@ from pyagent.ui.prompt_desk import PromptDesk
 from pyagent.ui.statusbar import StatusBar
 from pyagent.ui.task_panel import TaskPanel
 from pyagent.ui.terminal import Watchdog, unwatch_signals, watch_signals
-from pyagent.ui.theme import DARK, LIGHT, THEMES
+from pyagent.ui.theme import THEMES
+from pyagent.ui.theming import Colours, first_theme_setting
 from pyagent.ui.too_small import TooSmall, is_too_small
 from pyagent.ui.transcript import Transcript
 from pyagent.ui.words import short_path
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from pyagent.launch import AgentStarter
     from pyagent.ui.cli import Invocation
     from pyagent.ui.images import Clipboard
-    from pyagent.ui.keyboard import InputDriver
+    from pyagent.ui.keyboard import BackgroundTold, InputDriver
     from pyagent.ui.search_bar import SearchBar
     from pyagent.ui.session_view import SessionView
 
@@ -106,7 +107,7 @@ class PyagentApp(PromptApp):
         super().__init__(driver_class=_driver_class())
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = _theme_for(invocation.options.environ)
+        self.colours = Colours(self, first_theme_setting(invocation.options.home), invocation.options.environ)
         self.animation_level = "none"
         self.failure = ""
         """Why the program ends, if it could not begin."""
@@ -128,6 +129,11 @@ class PyagentApp(PromptApp):
         self._desk = PromptDesk(self, invocation.options, clipboard)
         past = PromptHistory(history_path(invocation.options.home, invocation.options.cwd))
         self._recall = Recall(past, lambda: self.view is not None and self.view.take_back_queued())
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment this run was started in."""
+        return self._invocation.options.environ
 
     def index_files(self, folder: Path) -> None:
         """Offer the files of this folder behind an `@`."""
@@ -165,6 +171,9 @@ class PyagentApp(PromptApp):
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.call_after_refresh(self._begin)
 
+    def on_background_told(self, event: BackgroundTold) -> None:
+        self.colours.told(event.is_light)
+
     def _begin(self) -> None:
         """The first paint is done: now the agent and all that is heavy."""
         loop = asyncio.get_running_loop()
@@ -178,6 +187,7 @@ class PyagentApp(PromptApp):
             self.view.pick_session()
         if self._invocation.options.prompt:
             self.view.submit(self._invocation.options.prompt)
+        self.colours.ask_terminal()
         self._desk.begin(self._prompt, is_typed_in=bool(self._typed_ahead))
         self._replay_typed_ahead()
 
@@ -233,8 +243,6 @@ class PyagentApp(PromptApp):
                 self._leave(0)
             case "copy":
                 self._copy_answer(argument)
-            case "theme":
-                self._choose_theme(argument)
             case "vim":
                 self._session.switch_vim()
             case "keybindings":
@@ -249,22 +257,6 @@ class PyagentApp(PromptApp):
             self.show_hint("There is no such answer to copy.")
             return
         self.copy_to_clipboard(answers[-number])
-
-    def _choose_theme(self, argument: str) -> None:
-        from pyagent.ui.dialogs.picker import PickerItem, PickerScreen
-
-        names = [theme.name for theme in THEMES]
-        wanted = next((name for name in names if argument and name.endswith(argument.lower())), None)
-        if wanted is not None:
-            self.theme = wanted
-            return
-
-        def chosen(name: str | None) -> None:
-            if name is not None:
-                self.theme = name
-
-        items = [PickerItem(name, name.removeprefix("pyagent-")) for name in names]
-        self.push_screen(PickerScreen("Theme", items, chosen_id=self.theme), chosen)
 
     def on_transcript_top_reached(self) -> None:
         self._session.show_older()
@@ -451,9 +443,3 @@ def _driver_class() -> type[Driver] | None:
     from pyagent.ui.keyboard import InputDriver
 
     return InputDriver
-
-
-def _theme_for(environ: Any) -> str:
-    """The light theme where the terminal says that its background is light."""
-    background = str(environ.get("COLORFGBG", "")).rpartition(";")[2]
-    return LIGHT if background in ("7", "15") else DARK

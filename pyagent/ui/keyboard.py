@@ -19,11 +19,13 @@ from collections import deque
 from textual import events
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
 
 from pyagent.ui.columns import placed
 from pyagent.ui.mouse_input import MouseFilter
 from pyagent.ui.sequences import RESTORE_TITLE, SAVE_TITLE, title_sequence
 from pyagent.ui.terminal_kind import has_links, takes_sequences
+from pyagent.ui.theming import ReplyFilter, is_light_colour
 
 _log = logging.getLogger(__name__)
 
@@ -81,6 +83,14 @@ def _overlap(text: str, marker: str) -> int:
     return next((n for n in range(len(marker) - 1, 0, -1) if text.endswith(marker[:n])), 0)
 
 
+class BackgroundTold(Message):
+    """The terminal has said what its background is like: light or not; None if that makes no sense."""
+
+    def __init__(self, is_light: bool | None) -> None:
+        super().__init__()
+        self.is_light = is_light
+
+
 class InputDriver(LinuxDriver):
     """The terminal driver, with its own reading of the keyboard, columns that stay where they are put, and a title
     of the window that is given back."""
@@ -125,6 +135,7 @@ class InputDriver(LinuxDriver):
         """Turn bytes into events until told to stop. A byte that is no UTF-8 becomes a replacement character."""
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         pastes, mouse, parser = PasteFilter(), MouseFilter(), XTermParser(self._debug)
+        replies, is_told = ReplyFilter(), False
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             if self._wake_fds is not None:
@@ -139,7 +150,12 @@ class InputDriver(LinuxDriver):
                     if not data:
                         return
                     # An empty text would tell the parser that the input has ended.
-                    if text := mouse.feed(pastes.feed(decoder.decode(data))):
+                    text = pastes.feed(decoder.decode(data))
+                    text = text if is_told else replies.feed(text)
+                    if replies.reply is not None and not is_told:
+                        is_told = True
+                        self.process_message(BackgroundTold(is_light_colour(replies.reply)))
+                    if text := mouse.feed(text):
                         parser = self._take(text, parser, pastes)
                     if mouse.has_lost_sgr:
                         mouse.has_lost_sgr = False

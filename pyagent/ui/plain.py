@@ -57,6 +57,7 @@ from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invo
 from pyagent.ui.history import PromptHistory, history_path
 from pyagent.ui.leftovers import cure_terminal
 from pyagent.ui.log_file import errors_to_log
+from pyagent.ui.pages.layout import page_text
 from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
 from pyagent.ui.plain_output import PlainPrinter
 from pyagent.ui.reduce import TranscriptFold
@@ -476,8 +477,9 @@ class PlainSession:
 
     def _report(self, report: Report) -> None:
         self._printer.line(report.title)
-        if report.text:
-            self._printer.line(report.text)
+        text = report.text or (page_text(report.page) if report.page is not None else "")
+        if text:
+            self._printer.line(text)
 
     def _say_goodbye(self) -> None:
         if self._status.cost is not None and self._status.cost.total_usd:

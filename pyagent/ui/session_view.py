@@ -21,6 +21,7 @@ from pyagent.events import (
     Event,
     Interrupt,
     LetRunOn,
+    Notice,
     OlderRecords,
     PermissionNeeded,
     PermissionSettled,
@@ -44,6 +45,7 @@ from pyagent.events import (
     TurnFailed,
 )
 from pyagent.launch import AgentHandle, AgentStarter
+from pyagent.pages import AnswerPage
 from pyagent.ui import commands
 from pyagent.ui.applying import apply_changes
 from pyagent.ui.blocks import Block, BlockKind
@@ -52,8 +54,8 @@ from pyagent.ui.cli import EXIT_FAILURE, Invocation
 from pyagent.ui.dialogs.approval import ApprovalScreen
 from pyagent.ui.dialogs.picker import PickerItem, PickerScreen, Preview
 from pyagent.ui.dialogs.question import QuestionScreen
-from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.outer_terminal import OuterTerminal
+from pyagent.ui.page_showing import say_in_dialog, show_report
 from pyagent.ui.prompt import Prompt
 from pyagent.ui.pump import EventPump
 from pyagent.ui.questions import Asked, answer_to, dialog_contents, dialog_of
@@ -176,6 +178,9 @@ class SessionView:
                     self._reduce_motion()
                 self._prompt.switch_vim(event.is_vim, dict(event.insert_remaps))
                 self._app.call_later(self._app.tell_key_problems)
+                self._app.colours.use(event.theme)
+            case SettingMoved(name="theme", value=theme):
+                self._app.colours.use(theme)
             case PermissionNeeded() | QuestionAsked():
                 self._questions.append(event)
                 self._ask_next()
@@ -183,8 +188,12 @@ class SessionView:
                 self._withdraw(request_id)
             case PromptReturned(text=text, display=display):
                 self._prompt.give_back(text, display)
+            case Report(page=AnswerPage()):
+                self._app.run_worker(self._report_when_quiet(event), group="answer")
             case Report():
                 self._report(event)
+            case Notice(text=text, level="error", hint=hint):
+                say_in_dialog(self._app, f"{text} {hint}".rstrip())
             case OlderRecords(has_more=has_more):
                 self._has_older = has_more
             case RewindOffered() | RewindPlanned():
@@ -252,7 +261,12 @@ class SessionView:
         self._busy.show(activity, elapsed_s=elapsed_s, streamed_tokens=self.status.streamed_tokens)
 
     def _report(self, report: Report) -> None:
-        self._app.push_screen(TextScreen(report.title, report.text, is_markdown=False))
+        show_report(self._app, report, lambda name, argument: self.send(RunCommand(name, argument)))
+
+    async def _report_when_quiet(self, report: Report) -> None:
+        """For what comes unasked: the next letter of a sentence must not act on it."""
+        await self._keys_are_quiet()
+        self._report(report)
 
     def send(self, command: Command) -> None:
         """Tell the agent something."""
@@ -334,6 +348,8 @@ class SessionView:
                 from pyagent.ui.choosing import model_items
 
                 self._pick("Model", model_items(), "model", self.status.model)
+            case ("theme", ""):
+                self._pick_theme()
             case ("mode", ""):
                 from pyagent.ui.choosing import mode_items
 
@@ -351,6 +367,20 @@ class SessionView:
                 self.send(RunCommand(command, item_id))
 
         self._app.push_screen(PickerScreen(title, items, chosen_id=current, preview=preview), chosen)
+
+    def _pick_theme(self) -> None:
+        """Let the person see the colours and choose."""
+        from pyagent.ui.dialogs.theme_picker import ThemePicker
+
+        colours = self._app.colours
+
+        def chosen(name: str | None) -> None:
+            if name is None:
+                colours.show(colours.setting)
+            else:
+                self.send(RunCommand("theme", name))
+
+        self._app.push_screen(ThemePicker(colours.setting, colours.show), chosen)
 
     def _offer_rewind(self, event: RewindOffered | RewindPlanned) -> None:
         """Let the person choose first the prompt, then the way, with the diff beside it."""

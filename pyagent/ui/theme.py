@@ -1,11 +1,11 @@
-"""Colours: three themes for Textual and, for the same names, what each style role of a line looks like.
+"""Colours: the themes for Textual and, for the same names, what each style role of a line looks like.
 
 Every distinction also stands in a sign, a word or a weight (bold, underline), so that NO_COLOR stays readable.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rich.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
@@ -13,6 +13,8 @@ from textual.theme import BUILTIN_THEMES, Theme
 DARK = "pyagent-dark"
 LIGHT = "pyagent-light"
 ANSI = "pyagent-ansi"
+DARK_DALTONIZED = "pyagent-dark-daltonized"
+LIGHT_DALTONIZED = "pyagent-light-daltonized"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,38 @@ _ANSI_TONES = Tones(
     number="cyan",
     type_name="cyan",
 )
-_TONES = {DARK: _DARK_TONES, LIGHT: _LIGHT_TONES, ANSI: _ANSI_TONES}
+_DARK_DALTONIZED_TONES = replace(
+    _DARK_TONES,
+    success="#7ab8f5",
+    warning="#f0d060",
+    error="#f2994a",
+    string="#7ab8f5",
+    number="#f0d060",
+    added_bg="#14263a",
+    removed_bg="#35230f",
+    added_mark="#23507c",
+    removed_mark="#70480f",
+)
+"""Blue against orange, which people who do not tell red from green do tell apart."""
+_LIGHT_DALTONIZED_TONES = replace(
+    _LIGHT_TONES,
+    success="#0b5cad",
+    warning="#7a6200",
+    error="#a34700",
+    string="#0b5cad",
+    number="#7a6200",
+    added_bg="#dcebfa",
+    removed_bg="#fbe7d3",
+    added_mark="#a5cdf2",
+    removed_mark="#f3c08f",
+)
+_TONES = {
+    DARK: _DARK_TONES,
+    LIGHT: _LIGHT_TONES,
+    DARK_DALTONIZED: _DARK_DALTONIZED_TONES,
+    LIGHT_DALTONIZED: _LIGHT_DALTONIZED_TONES,
+    ANSI: _ANSI_TONES,
+}
 
 
 def _style(
@@ -184,6 +217,18 @@ def _role_styles(tones: Tones) -> dict[str, Style]:
         "found": _style("#1a1a1a", "#e8c95a") if t.surface else _style(reverse=True),
         "found.current": _style("#1a1a1a", "#f29a4a", bold=True) if t.surface else _style(reverse=True, bold=True),
         "pill": _style(t.accent, t.panel, bold=True) if t.surface else _style(reverse=True),
+        "kind.system": _style(t.accent, bold=True),
+        "kind.tools": _style(t.second, bold=True),
+        "kind.memory": _style(t.type_name, bold=True),
+        "kind.summary": _style(t.string, bold=True),
+        "kind.prompts": _style(t.text, bold=True),
+        "kind.answers": _style(t.success),
+        "kind.calls": _style(t.number),
+        "kind.results": _style(t.warning),
+        "kind.thinking": _style(t.muted, italic=True),
+        "kind.media": _style(t.error),
+        "kind.notes": _style(t.muted),
+        "kind.frames": _style(t.faint),
         "bar": _style(t.muted, t.surface),
         "bar.strong": _style(t.text, t.surface),
         "bar.accent": _style(t.accent, t.surface),
@@ -286,6 +331,8 @@ _ANSI_THEME = Theme(
 THEMES: tuple[Theme, ...] = (
     _theme(DARK, _DARK_TONES, "#15171b", dark=True),
     _theme(LIGHT, _LIGHT_TONES, "#fbfaf7", dark=False),
+    _theme(DARK_DALTONIZED, _DARK_DALTONIZED_TONES, "#15171b", dark=True),
+    _theme(LIGHT_DALTONIZED, _LIGHT_DALTONIZED_TONES, "#fbfaf7", dark=False),
     _ANSI_THEME,
 )
 """Register each with `App.register_theme`."""

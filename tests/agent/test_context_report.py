@@ -9,6 +9,7 @@ from pyagent.compaction.thresholds import gauge, thresholds_for
 from pyagent.events import Report
 from pyagent.log import UserEntry
 from pyagent.messages import ImageBlock, JsonObject, TextBlock
+from pyagent.pages import CacheState
 from pyagent.settings import CompactionSettings, Gates
 from tests.compaction.builder import Talk, WordTokenizer, words
 
@@ -24,7 +25,7 @@ def report_of(talk: Talk, used_tokens: int, *, is_full: bool = False) -> Report:
         tool_tokens={"Read": 400, "Bash": 600},
         branch=(),
         gates=Gates(),
-        cache_text="cold",
+        cache=CacheState(None, 300, None),
     )
     return context_report(facts, Sizer(ContextCounter(WordTokenizer()), "claude_from_4_7"), is_full=is_full)
 

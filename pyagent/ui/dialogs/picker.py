@@ -56,8 +56,13 @@ class PickerList(Widget):
     class Clicked(Message):
         """An item was clicked."""
 
-    def __init__(self, items: Sequence[PickerItem]) -> None:
+    def __init__(
+        self, items: Sequence[PickerItem], *, label_share: float = 0.5, empty_words: str = "nothing matches"
+    ) -> None:
+        """`label_share`: how much of the width labels may take, so that the remarks behind them stand in a column."""
         super().__init__()
+        self._label_share = label_share
+        self._empty_words = empty_words
         self._items = tuple(items)
         self._matches: list[tuple[PickerItem, FuzzyMatch]] = []
         self._chosen = 0
@@ -102,6 +107,7 @@ class PickerList(Widget):
     def _changed(self) -> None:
         rows = max(1, self.size.height)
         self._first = max(min(self._first, self._chosen), self._chosen - rows + 1)
+        self._first = min(self._first, max(0, len(self._matches) - rows))
         if self.is_mounted:
             self.post_message(self.Moved())
             self.refresh()
@@ -120,13 +126,14 @@ class PickerList(Widget):
         index = self._first + y
         width_cells = self.size.width
         if index >= len(self._matches):
-            line = plain_line("  nothing matches", "muted") if not self._matches and y == 0 else Line()
+            line = plain_line(f"  {self._empty_words}", "muted") if not self._matches and y == 0 else Line()
             return line_strip(line, colours, width_cells, self.rich_style)
         item, match = self._matches[index]
         label_cells = max(cell_len(item.label) for item, _ in self._matches[self._first : self._first + 100])
         candidate = Candidate(item.label, item.detail)
+        most_cells = int(width_cells * self._label_share)
         line = candidate_line(
-            candidate, match, width_cells, min(label_cells, width_cells // 2), is_chosen=index == self._chosen
+            candidate, match, width_cells, min(label_cells, most_cells), is_chosen=index == self._chosen
         )
         return line_strip(line, colours, width_cells, self.rich_style)
 

@@ -1,0 +1,1 @@
+"""How the answers to commands look: lines made from their facts, for screens and, as text, for lines of output."""

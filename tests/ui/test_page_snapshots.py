@@ -1,0 +1,50 @@
+"""What the screens of commands look like, at three sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.screen import Screen
+
+from pyagent.events import Report
+from pyagent.pages import Page
+from pyagent.ui.dialogs.page_screens import screen_for
+from pyagent.ui.dialogs.theme_picker import ThemePicker
+from tests.ui import sample_pages as sample
+from tests.ui.screens import Stage
+
+SIZES = [(120, 40), (80, 24), (60, 15)]
+PAGES: dict[str, Page] = {
+    "context": sample.CONTEXT,
+    "cost": sample.COST,
+    "compactions": sample.COMPACTIONS,
+    "diff": sample.DIFF,
+    "config": sample.SETTINGS,
+    "permissions": sample.PERMISSIONS,
+    "tasks": sample.TASKS,
+    "memory": sample.MEMORY,
+    "btw": sample.ANSWER,
+}
+
+
+def looks(snap_compare: Any, screen: Screen[Any], size: tuple[int, int]) -> bool:
+    app = Stage()
+
+    async def open_it(pilot: Any) -> None:
+        await app.push_screen(screen)
+        await pilot.pause()
+
+    return bool(snap_compare(app, run_before=open_it, terminal_size=size))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_looks_like_this(snap_compare: Any, name: str, size: tuple[int, int]) -> None:
+    screen = screen_for(Report(name.capitalize(), page=PAGES[name]), lambda name, argument: None, lambda path: "")
+    assert looks(snap_compare, screen, size)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_choice_of_colours_looks_like_this(snap_compare: Any, size: tuple[int, int]) -> None:
+    assert looks(snap_compare, ThemePicker("dark", lambda name: None), size)
