@@ -150,7 +150,7 @@ class PyagentApp(PromptApp):
         yield Prompt(
             menu=menu,
             commands=lambda _query: _COMMAND_CANDIDATES,
-            files=lambda _query: [Candidate(path) for path in self._files.paths()],
+            files=lambda query: [Candidate(path) for path in self._files.matching(query)],
             history=self._recall,
             dropped=self._desk.dropped,
             placeholder="Ask, or / for commands, @ for files, ? for help",
