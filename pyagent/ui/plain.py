@@ -56,6 +56,7 @@ from pyagent.ui.choosing import foreign_sessions, memory_items, mode_items, mode
 from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, silence
 from pyagent.ui.history import PromptHistory, history_path
 from pyagent.ui.leftovers import cure_terminal
+from pyagent.ui.lines import inert
 from pyagent.ui.log_file import errors_to_log
 from pyagent.ui.pages.layout import page_text
 from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
@@ -395,7 +396,7 @@ class PlainSession:
             case RewindOffered() | RewindPlanned():
                 self._rewind = event
             case PromptReturned(text=text):
-                self._draft = text
+                self._draft = inert(text)
             case TurnFailed():
                 self._has_failed = True
             case ConversationClosed():

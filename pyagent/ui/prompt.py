@@ -26,6 +26,7 @@ from pyagent.ui.drafts import Draft
 from pyagent.ui.images import FoundImage
 from pyagent.ui.input_kind import input_kind
 from pyagent.ui.keymap import Keymap, bound
+from pyagent.ui.lines import inert, inert_row
 from pyagent.ui.prompt_text import BURST_SETTLE_S, Burst, History, KillRing, ListHistory, Pastes, normal_newlines
 from pyagent.ui.vim import Effect
 from pyagent.ui.vim_host import VimHost
@@ -161,9 +162,10 @@ class Prompt(TextArea):
         self.set_text(f"{returned}\n{self.text}" if self.text.strip() else returned)
 
     def set_text(self, text: str) -> None:
-        """Replace the text, undoably, and stand at its end."""
+        """Replace the text, undoably, and stand at its end. Control characters become visible: the text may come from a
+        history or session file, and the input line would hand them to the terminal."""
         self.vim.leave_selection()
-        self.replace(text, (0, 0), self.document.end)
+        self.replace(inert(text), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
     def action_submit(self) -> None:
@@ -459,7 +461,7 @@ class Prompt(TextArea):
             return
         row = self.cursor_location[0]
         sign = "/" if context.kind is CompletionKind.COMMAND else "@"
-        name = chosen.inserted.removeprefix(sign)
+        name = inert_row(chosen.inserted.removeprefix(sign))
         quoted = f'"{name}"' if context.kind is CompletionKind.FILE and any(char.isspace() for char in name) else name
         is_directory = context.kind is CompletionKind.FILE and name.endswith("/")
         text = f"{sign}{quoted}" + ("" if is_directory else " ")
