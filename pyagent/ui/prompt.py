@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.actions import SkipAction
@@ -28,8 +28,10 @@ from pyagent.ui.input_kind import input_kind
 from pyagent.ui.keymap import Keymap, bound
 from pyagent.ui.lines import inert, inert_row
 from pyagent.ui.prompt_text import BURST_SETTLE_S, Burst, History, KillRing, ListHistory, Pastes, normal_newlines
-from pyagent.ui.vim import Effect
-from pyagent.ui.vim_host import VimHost
+
+if TYPE_CHECKING:
+    from pyagent.ui.vim import Effect
+    from pyagent.ui.vim_host import VimHost
 
 
 def _no_candidates(query: str) -> Sequence[Candidate]:
@@ -120,7 +122,9 @@ class Prompt(TextArea):
         self._past: History = history if history is not None else ListHistory()
         self.keys = Keymap()
         """Which keys do what."""
-        self.vim = VimHost(self)
+        self._vim: VimHost | None = None
+        """Vim's keys while they are wanted."""
+        self._vim_remaps: Mapping[str, str] = {}
         self._dropped = dropped
         self._pastes = Pastes()
         self._burst = Burst()
@@ -164,7 +168,8 @@ class Prompt(TextArea):
     def set_text(self, text: str) -> None:
         """Replace the text, undoably, and stand at its end. Control characters become visible: the text may come from a
         history or session file, and the input line would hand them to the terminal."""
-        self.vim.leave_selection()
+        if self._vim is not None:
+            self._vim.leave_selection()
         self.replace(inert(text), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
@@ -178,7 +183,8 @@ class Prompt(TextArea):
         self._close_menu()
         self._past.add(self._pastes.with_paths(text))
         self.load_text("")
-        self.vim.begin_prompt()
+        if self._vim is not None:
+            self._vim.begin_prompt()
         self._show_mode()
         self.post_message(self.Submitted(text, shown, self._pastes.images_in(shown)))
 
@@ -209,7 +215,7 @@ class Prompt(TextArea):
             menu_handler = self._menu_handler(key)
             if menu_handler is not None:
                 return menu_handler
-        in_vim = self.vim.handler(event)
+        in_vim = self._vim.handler(event) if self._vim is not None else None
         if in_vim is not None:
             return lambda: self._after_vim(in_vim())
         has = self.keys.has
@@ -223,7 +229,7 @@ class Prompt(TextArea):
             return self._ask_for_help
         if key == "enter":
             return self.action_newline
-        is_vim_command = not self.vim.is_typing and event.is_printable
+        is_vim_command = self._vim is not None and not self._vim.is_typing and event.is_printable
         return self._ignore_key if is_vim_command else None
 
     def _ignore_key(self) -> None:
@@ -236,14 +242,25 @@ class Prompt(TextArea):
             self._history_next()
         self._show_mode()
 
+    @property
+    def is_vim(self) -> bool:
+        """Whether the text is edited as vim does."""
+        return self._vim is not None
+
     def switch_vim(self, is_on: bool, remaps: Mapping[str, str] | None = None) -> None:
-        """Edit as vim does, or no longer."""
-        self.vim.switch(is_on, remaps)
+        """Edit as vim does, or no longer; `remaps` holds for good, None leaves them as they are."""
+        self._vim_remaps = self._vim_remaps if remaps is None else remaps
+        self._vim = None
+        if is_on:
+            # Imported here: most people never want it, and it would delay the first paint.
+            from pyagent.ui.vim_host import VimHost
+
+            self._vim = VimHost(self, self._vim_remaps)
         self._show_mode()
 
     def _show_mode(self) -> None:
         """The words on the border: what the line will be, and vim's mode."""
-        words = input_kind(self.text[:4_000]).value, self.vim.mode_word
+        words = input_kind(self.text[:4_000]).value, self._vim.mode_word if self._vim is not None else ""
         if (self.border_title or "", self.border_subtitle or "") != words:
             self.border_title, self.border_subtitle = words
 

@@ -9,7 +9,6 @@ from textual.actions import SkipAction
 from textual.app import App
 from textual.timer import Timer
 
-from pyagent.events import Notice
 from pyagent.ui.busy import BusyLine
 from pyagent.ui.editor import edited_in_place, edited_text
 from pyagent.ui.prompt import Prompt
@@ -58,6 +57,9 @@ class PromptApp(App[int]):
 
     def tell(self, problem: str) -> None:
         """Show a warning in the transcript."""
+        # Imported here: what it brings in would delay the first paint.
+        from pyagent.events import Notice
+
         self._session.take([Notice(problem, "warning")])
 
     def tell_key_problems(self) -> None:

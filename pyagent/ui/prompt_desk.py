@@ -14,7 +14,6 @@ from pyagent.ui import commands
 from pyagent.ui.drafts import SAVE_AFTER_S, DraftFile
 from pyagent.ui.history import history_path
 from pyagent.ui.images import Clipboard, DesktopClipboard, FoundImage, found_image, images_in_drop, kept_image
-from pyagent.ui.keybindings_file import load_keys, own_file, write_template
 from pyagent.ui.keymap import Chords, shown
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ class PromptDesk:
     # ── keys ──
 
     def _load_keys(self) -> None:
+        from pyagent.ui.keybindings_file import load_keys
+
         loaded = load_keys(self._options.home, self._options.environ)
         self._problems = loaded.problems
         self._prompt.keys = loaded.keymap
@@ -81,6 +82,8 @@ class PromptDesk:
 
     def edit_keys(self) -> None:
         """Open the keybindings file in the editor, and use what it says from then on."""
+        from pyagent.ui.keybindings_file import own_file, write_template
+
         path = own_file(self._options.home)
         try:
             write_template(path)

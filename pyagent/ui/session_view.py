@@ -169,6 +169,8 @@ class SessionView:
     def _react(self, event: Event) -> None:
         match event:
             case SessionOpened(cwd=cwd):
+                if not self._was_open:
+                    self._prompt.switch_vim(event.is_vim, dict(event.insert_remaps))
                 self._was_open = True
                 self._has_older = event.has_older
                 self._early_prompts.clear()
@@ -176,7 +178,6 @@ class SessionView:
                 self._transcript.linked_folder = Path(cwd)
                 if event.terminal.is_motion_reduced:
                     self._reduce_motion()
-                self._prompt.switch_vim(event.is_vim, dict(event.insert_remaps))
                 self._app.call_later(self._app.tell_key_problems)
                 self._app.colours.use(event.theme)
             case SettingMoved(name="theme", value=theme):
@@ -327,8 +328,8 @@ class SessionView:
 
     def switch_vim(self) -> None:
         """Edit as vim does, or no longer, for this run."""
-        self._prompt.switch_vim(not self._prompt.vim.is_on)
-        state = "on" if self._prompt.vim.is_on else "off"
+        self._prompt.switch_vim(not self._prompt.is_vim)
+        state = "on" if self._prompt.is_vim else "off"
         self._app.show_hint(f'Vim is {state}. For good: "editorMode" in settings.json.', lasting_s=HINT_S)
 
     def submit(self, text: str, shown: str = "", images: tuple[str, ...] = ()) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.strip import Strip
 from textual.widget import Widget
 
-from pyagent.messages import JsonObject
 from pyagent.ui.lines import Line, Span, inert, truncate
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
+
+if TYPE_CHECKING:
+    from pyagent.messages import JsonObject
 
 MAX_ROWS = 10
 """More tasks are counted, not listed: the panel must not push the conversation off a small screen."""

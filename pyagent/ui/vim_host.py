@@ -14,29 +14,24 @@ from pyagent.ui.vim_motions import resting_place
 
 
 class VimHost:
-    """Vim's state for one text area. `is_on` says whether keys go to it at all."""
+    """Vim's state for one text area."""
 
-    def __init__(self, area: TextArea) -> None:
-        self.is_on = False
+    def __init__(self, area: TextArea, remaps: Mapping[str, str]) -> None:
+        """`remaps`: sequences that end an insertion, such as `jj` → `<Esc>`."""
         self._area = area
-        self._vim = Vim()
+        self._vim = Vim(remaps=remaps)
         self._cursor = 0
         """Vim's own cursor while something is selected: the area's stands at the selection's end."""
 
     @property
     def mode_word(self) -> str:
-        """The mode, for the person; empty while vim is off."""
-        return self._vim.mode.value if self.is_on else ""
+        """The mode, for the person."""
+        return self._vim.mode.value
 
     @property
     def is_typing(self) -> bool:
         """Whether plain characters are text."""
-        return not self.is_on or self._vim.mode is Mode.INSERT
-
-    def switch(self, is_on: bool, remaps: Mapping[str, str] | None = None) -> None:
-        """Switch vim on or off, in insertion."""
-        self.is_on = is_on
-        self._vim = Vim(register=self._vim.register, remaps=self._vim.remaps if remaps is None else remaps)
+        return self._vim.mode is Mode.INSERT
 
     def begin_prompt(self) -> None:
         """A new, empty prompt: it begins with typing."""
@@ -44,8 +39,6 @@ class VimHost:
 
     def handler(self, event: events.Key) -> Callable[[], Effect] | None:
         """What the key does here; None if it is none of vim's. The handler gives back what is left to the host."""
-        if not self.is_on:
-            return None
         area = self._area
         text = area.text
         is_visual = selected(self._vim, text, self._cursor) is not None
