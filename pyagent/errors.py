@@ -30,6 +30,17 @@ class SessionLockedError(SessionError):
     """Another process writes this session."""
 
 
+READING = "This session is open for reading only."
+READING_HINT = "Go on in a copy: /branch, or start with --fork-session."
+
+
+class ReadOnlyError(SessionError):
+    """Something would change a session that is open for reading."""
+
+    def __init__(self) -> None:
+        super().__init__(READING, hint=READING_HINT)
+
+
 class ModelError(PyagentError):
     """A model call ended without a usable answer; the subclass says why."""
 

@@ -46,6 +46,8 @@ class SessionOpened:
     git_branch: str
     is_offline: bool
     is_resumed: bool
+    is_read_only: bool = False
+    """Whether it is only looked at; how that came is told or asked next."""
     has_older: bool = False
     """Whether the records that follow are only the newest: `older` asks for more."""
     context_files: tuple[str, ...] = ()

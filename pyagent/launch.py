@@ -30,6 +30,8 @@ class LaunchOptions:
     """Go on with the newest session of this folder."""
     resume: str = ""
     """Session id, or text of a title or first prompt; empty for a new session."""
+    is_read_only: bool = False
+    """The resumed session is only looked at."""
     is_forked: bool = False
     """A resumed session goes on under a new id; the old file stays as it is."""
     session_id: str = ""

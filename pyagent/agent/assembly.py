@@ -24,6 +24,7 @@ from pyagent.agent.model_access import ModelAccess, ModelDesk, ModelServer, prof
 from pyagent.agent.model_choice import with_effort
 from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.profile_book import ProfileBook
+from pyagent.agent.read_only import Reading
 from pyagent.agent.server_tools import WEB_SEARCH_RULE, with_server_tools
 from pyagent.agent.session_cleanup import delete_old_sessions
 from pyagent.agent.session_place import SessionOpener, SessionPlace
@@ -93,7 +94,7 @@ class Assembly:
     def first_opening(self) -> Opening:
         options = self.options
         if options.resume or options.is_continued:
-            return ResumedSession(options.resume, options.is_forked)
+            return ResumedSession(options.resume, options.is_forked, is_read_only=options.is_read_only)
         return NewSession()
 
     def attach(self, host: Host) -> None:
@@ -148,6 +149,7 @@ class Assembly:
                 git_branch=branch,
                 is_offline=access.is_offline,
                 is_resumed=is_resumed,
+                is_read_only=session.is_read_only,
                 tool_names=tuple(tools),
                 has_older=session.history.begin_offset > 0,
                 terminal=self.settings.terminal,
@@ -183,6 +185,11 @@ class Assembly:
             self.emit(Notice(f"The price of {access.info.id} is not known, so no budget can stop it.", "warning"))
         profiles = ProfileBook(journal, profile, access.info)
         parts = ConversationBuilder(self._shared(), session, journal, access, profiles, tools, engine, form).parts()
+        if session.is_read_only:
+            is_locked = isinstance(opening, ResumedSession) and opening.is_locked
+            assert self.host is not None
+            reading = Reading(session.session_id, is_locked=is_locked, host=self.host, emit=self.emit)
+            parts = reading.parts(parts)
         conversation = Conversation(parts)
         if is_resumed:
             conversation.replay()
@@ -191,6 +198,8 @@ class Assembly:
 
     def _session_for(self, opening: Opening) -> SessionPlace:
         match opening:
+            case ResumedSession(wanted=wanted, is_read_only=True):
+                return self._sessions.viewed(wanted)
             case ResumedSession(wanted=wanted, is_forked=True):
                 return self._sessions.forked(wanted, self._take_session_id())
             case ResumedSession(wanted=wanted):

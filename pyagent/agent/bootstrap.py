@@ -62,7 +62,7 @@ class AgentThread:
         from pyagent.agent.host import Host
 
         assembly = Assembly(self._options, self._emit)
-        host = Host(assembly.open, emit=self._emit)
+        host = Host(assembly.open, emit=self._emit, can_ask=not self._options.is_headless)
         assembly.attach(host)
         with self._lock:
             self._host_send = host.send

@@ -126,6 +126,8 @@ class ConversationParts:
     enclose: Callable[[SubmitPrompt], Awaitable[Enclosed]] = _nothing_enclosed
     """Reads the files and images that a prompt names. Raises `PyagentError` for an image that cannot be sent."""
     shell: PersonShell = field(default_factory=NoShell)
+    refusal: PyagentError | None = None
+    """Why nothing may be written; None for a conversation that goes on."""
     replayed: tuple[Record, ...] = ()
     """What is told of a resumed session at its opening."""
 
@@ -195,7 +197,7 @@ class Conversation:
         while self._work is None:
             if self._waiting_commands:
                 self._run_command(self._waiting_commands.popleft())
-            elif self._journal.state.queued_prompts:
+            elif self._journal.state.queued_prompts and self._parts.refusal is None:
                 queued = next(iter(self._journal.state.queued.values()))
                 self._journal.commit(PromptTaken(queued.prompt_id))
                 self._tell_queue()
@@ -232,7 +234,7 @@ class Conversation:
                 raise AssertionError("handled by run()")
 
     def _submit(self, prompt: SubmitPrompt) -> None:
-        if not prompt.text.strip():
+        if not prompt.text.strip() or self._is_refused(prompt.text, prompt.display):
             return
         if self._work is not None:
             self._queue(prompt.text, prompt.display, prompt.images)
@@ -240,12 +242,20 @@ class Conversation:
         self._begin(self._turn(prompt))
 
     def _run_shell(self, run: RunShell) -> None:
-        if not run.command.strip():
+        if not run.command.strip() or self._is_refused(f"{'!!' if run.is_private else '!'}{run.command}"):
             return
         if self._work is not None:
             self._queue(run.command, sort="private_shell" if run.is_private else "shell")
             return
         self._begin(self._guarded(self._shell(run), "!"))
+
+    def _is_refused(self, text: str, display: str = "") -> bool:
+        """Give back what was typed, and say why, where nothing may be written."""
+        refusal = self._parts.refusal
+        if refusal is not None:
+            self._parts.emit(PromptReturned(text, display))
+            self._parts.emit(TurnFailed(refusal.kind, refusal.message, refusal.hint))
+        return refusal is not None
 
     async def _shell(self, run: RunShell) -> None:
         """Run the person's command, and answer it if that is wanted."""
@@ -266,7 +276,7 @@ class Conversation:
 
     def _take_back(self) -> None:
         queued = self._journal.state.queued_prompts
-        if queued:
+        if queued and self._parts.refusal is None:
             prompt_id, text = list(queued.items())[-1]
             display = self._journal.state.queued[prompt_id].display
             self._journal.commit(PromptTaken(prompt_id, was_sent=False))
@@ -274,7 +284,9 @@ class Conversation:
             self._parts.emit(PromptReturned(text, display))
 
     def _tell_queue(self) -> None:
-        self._parts.emit(QueueChanged(tuple(self._journal.state.queued_prompts.items())))
+        # Those of a session that is only read are somebody else's.
+        queued = self._journal.state.queued_prompts if self._parts.refusal is None else {}
+        self._parts.emit(QueueChanged(tuple(queued.items())))
 
     def _run_command(self, command: RunCommand) -> None:
         handler = self._parts.commands.get(command.name)

@@ -592,6 +592,9 @@ class ConversationBuilder:
         self._keeper.tell_gauge()
         self._keeper.tell_cost()
         await self._shared.encoding.ready()
+        if self._session.is_read_only:
+            self._keeper.tell_gauge()
+            return
         await self._settle_model()
         self._keeper.tell_gauge()
         self._anchor.refresh(self._access)
@@ -646,6 +649,7 @@ class ConversationBuilder:
             reports={"context": reports.context, "cost": reports.cost, "status": reports.status},
             start_over=lambda: host.switch_to(NewSession()),
             resume=lambda wanted: host.switch_to(ResumedSession(wanted)),
+            view=lambda wanted: host.switch_to(ResumedSession(wanted, is_read_only=True)),
             cwd=str(self._options.cwd),
             load_history=self._load_history,
         )

@@ -40,6 +40,7 @@ class SessionCommands:
         reports: Mapping[str, Callable[[str], Report]],
         start_over: Callable[[], None],
         resume: Callable[[str], None],
+        view: Callable[[str], None],
         cwd: str,
         load_history: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
@@ -53,6 +54,7 @@ class SessionCommands:
         self._reports = reports
         self._start_over = start_over
         self._resume = resume
+        self._view = view
         self._cwd = cwd
         self._load_history = load_history
 
@@ -68,6 +70,7 @@ class SessionCommands:
             "rename": self.rename,
             "clear": lambda argument: self._start_over(),
             "resume": self.resume,
+            "view": self.view,
             **{name: self._reporter(make) for name, make in self._reports.items()},
             "context": self._with_history(self._reporter(self._reports["context"])),
             "cost": self._with_history(self._reporter(self._reports["cost"])),
@@ -217,6 +220,12 @@ class SessionCommands:
         if not argument.strip():
             raise UsageError("Say which session.", hint="An id, or words of its title or first prompt.")
         self._resume(argument.strip())
+
+    def view(self, argument: str) -> None:
+        """Look at another session without changing it."""
+        if not argument.strip():
+            raise UsageError("Say which session.", hint="An id, or words of its title or first prompt.")
+        self._view(argument.strip())
 
     def changed(self, name: str, value: str) -> None:
         """Record a session setting and tell of it."""

@@ -66,6 +66,8 @@ class SessionPlace:
     problems: tuple[str, ...] = ()
     forked_from: str = ""
     """Id of the session this one is a copy of."""
+    is_read_only: bool = False
+    """Somebody only looks at it: what is said of it goes nowhere."""
 
 
 class SessionOpener:
@@ -107,6 +109,34 @@ class SessionOpener:
         if wanted.startswith(PREFIX) and self._claude_folder is not None:
             return self.imported(find_claude_session(self._claude_folder, wanted))
         return self._opened(self.path_of(wanted))
+
+    def viewed(self, wanted: str) -> SessionPlace:
+        """A session to be looked at: no lock is taken, nothing is written. Another process may write it meanwhile.
+
+        Raises:
+            SessionError: there is none, or it cannot be read.
+        """
+        if wanted.startswith(PREFIX) and self._claude_folder is not None:
+            source = find_claude_session(self._claude_folder, wanted)
+            read = read_claude_session(source)
+            state, problems, session_id = ConversationState(read.records), read.problems, PREFIX + read.session_id
+            history = History(None)
+        else:
+            source = self.path_of(wanted)
+            opened = open_session(source)
+            state, problems, session_id = opened.state, opened.problems, source.stem
+            history = History(source, opened.begin_offset)
+        return SessionPlace(
+            session_id,
+            state,
+            DiscardingSink(),
+            source if self._is_persistent else None,
+            source.with_suffix("") / "tool-results",
+            None,
+            history,
+            problems,
+            is_read_only=True,
+        )
 
     def forked(self, wanted: str, session_id: str = "") -> SessionPlace:
         """A copy of a session, under an id of its own. The old one may be open elsewhere.

@@ -238,6 +238,7 @@ def build_parser() -> argparse.ArgumentParser:
     session = parser.add_argument_group("sessions")
     session.add_argument("-c", "--continue", dest="is_continued", action="store_true", help="go on with the newest one")
     session.add_argument("-r", "--resume", nargs="?", const="", metavar="ID|TEXT", help="go on with one, or pick it")
+    session.add_argument("--view", default="", metavar="ID|TEXT", help="look at one without changing it")
     session.add_argument("--fork-session", action="store_true", help="resume as a copy under a new id")
     session.add_argument("--session-id", default="", metavar="UUID", help="id for the new session")
     session.add_argument("-n", "--name", default="", metavar="TITLE", help="title for the session")

@@ -49,6 +49,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("plan", "into plan mode, with a task if one is given", argument="[task]"),
     SlashCommand("mode", "choose the permission mode", argument="[name]"),
     SlashCommand("resume", "go on with another session", aliases=("continue",), argument="[id or text]"),
+    SlashCommand("view", "look at another session without changing it", argument="[id or text]"),
     SlashCommand(
         "rewind",
         "go back to an earlier prompt: conversation, files, or both; also: redo",

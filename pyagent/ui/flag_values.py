@@ -24,6 +24,8 @@ def launch_options(args: argparse.Namespace, environ: Mapping[str, str], *, is_h
         raise UsageError("--session-id names a new session.", hint="Add --fork-session to resume under that id.")
     if args.fork_session and not args.is_continued and args.resume is None:
         raise UsageError("--fork-session needs --resume or --continue.")
+    if args.view and (args.is_continued or args.resume is not None or is_headless or args.no_session_persistence):
+        raise UsageError("--view is for reading: it goes with no -p, --resume, --continue, --no-session-persistence.")
     if args.resume == "" and is_headless:
         raise UsageError("--resume needs a session id or text with -p.")
     return LaunchOptions(
@@ -35,7 +37,8 @@ def launch_options(args: argparse.Namespace, environ: Mapping[str, str], *, is_h
         effort=effort(args.effort),
         permission_mode=permission_mode(args),
         is_continued=args.is_continued,
-        resume=args.resume or "",
+        resume=args.view or args.resume or "",
+        is_read_only=bool(args.view),
         is_forked=args.fork_session,
         session_id=uuid(args.session_id),
         name=args.name,

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import assert_never
 
 from pyagent import __version__
+from pyagent.errors import READING
 from pyagent.events import (
     NOBODY_ANSWERS,
     AnswerPermission,
@@ -52,7 +53,7 @@ from pyagent.events import (
 from pyagent.launch import AgentHandle, AgentStarter
 from pyagent.log import ShellRan
 from pyagent.ui import commands
-from pyagent.ui.choosing import foreign_sessions, memory_items, mode_items, model_items, saved_sessions, session_items
+from pyagent.ui.choosing import OtherSessions, memory_items, mode_items, model_items
 from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, silence
 from pyagent.ui.history import PromptHistory, history_path
 from pyagent.ui.leftovers import cure_terminal
@@ -61,6 +62,7 @@ from pyagent.ui.log_file import errors_to_log
 from pyagent.ui.pages.layout import page_text
 from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
 from pyagent.ui.plain_output import PlainPrinter
+from pyagent.ui.plain_sessions import choose_session
 from pyagent.ui.reduce import TranscriptFold
 from pyagent.ui.rewinding import point_items, way_items, whole_diff
 from pyagent.ui.sequences import OUTPUT_MARK, PROMPT_MARK, done_mark
@@ -123,6 +125,11 @@ def _raising(exit_code: int) -> Callable[[int, FrameType | None], None]:
         raise _Terminated(exit_code)
 
     return handler
+
+
+def _ends_opening_for_reading(event: Event) -> bool:
+    """Whether it is settled that a session is only read, or that another is opened instead."""
+    return isinstance(event, SessionOpened) or (isinstance(event, Notice) and event.text == READING)
 
 
 def _write(text: str) -> None:
@@ -232,7 +239,12 @@ class PlainSession:
         if not command:
             return
         self._handle.send(RunShell(command, is_private))
-        self._drain(lambda event: isinstance(event, RecordCommitted) and isinstance(event.record.payload, ShellRan))
+        self._drain(
+            lambda event: (
+                (isinstance(event, RecordCommitted) and isinstance(event.record.payload, ShellRan))
+                or isinstance(event, TurnFailed)
+            )
+        )
         if self._status.is_turn_running:
             self._drain(lambda event: isinstance(event, TurnFinished | TurnFailed))
 
@@ -257,7 +269,7 @@ class PlainSession:
 
     def _command(self, name: str, argument: str) -> None:
         """Send a command and wait for its answer, or for the end of a compaction it began."""
-        if name in ("resume", "model", "mode") and not argument:
+        if name in ("resume", "view", "model", "mode") and not argument:
             argument = self._chosen_for(name)
             if not argument:
                 return
@@ -285,12 +297,11 @@ class PlainSession:
         if not self._reader.is_interactive:
             self._printer.line(f"/{name} needs an argument here.")
             return ""
-        options = self._invocation.options
         match name:
-            case "resume":
-                sessions = saved_sessions(options.home, options.cwd) + foreign_sessions(options.environ, options.cwd)
-                items = session_items(sessions, datetime.now(UTC))
-                items = [item for item in items if item.id != self._status.session_id]
+            case "resume" | "view":
+                sessions = OtherSessions(self._invocation.options, self._status.session_id)
+                sessions.load()
+                return choose_session(sessions, self._reader.read, self._printer.line)
             case "model":
                 items = model_items()
             case _:
@@ -377,6 +388,8 @@ class PlainSession:
                 self._printer.line(f"pyagent {__version__} · {event.model} · {event.cwd}{place}")
                 if event.is_offline:
                     self._printer.line("Offline model: answers come from a small built-in program.")
+                if event.is_read_only:
+                    self._drain(_ends_opening_for_reading)
             case PermissionNeeded(request_id=request_id, question=question):
                 self._ask(request_id, question)
             case QuestionAsked():

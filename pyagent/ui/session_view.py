@@ -343,8 +343,8 @@ class SessionView:
     def command(self, name: str, argument: str) -> None:
         """Have the agent do it; where a choice is missing, ask for it first."""
         match (name, argument):
-            case ("resume", ""):
-                self.pick_session()
+            case ("resume" | "view", ""):
+                self.pick_session(name)
             case ("model", ""):
                 from pyagent.ui.choosing import model_items
 
@@ -393,17 +393,18 @@ class SessionView:
             case RewindPlanned():
                 self._pick("What goes back?", way_items(event), "rewind", "", lambda item: way_preview(event, item))
 
-    def pick_session(self) -> None:
+    def pick_session(self, command: str = "resume") -> None:
         """Let the person choose another session of the folder."""
-        self._app.run_worker(self._pick_session(), group="sessions")
+        self._app.run_worker(self._pick_session(command), group="sessions")
 
-    async def _pick_session(self) -> None:
+    async def _pick_session(self, command: str) -> None:
         from pyagent.ui.choosing import OtherSessions
-        from pyagent.ui.dialogs.session_picker import SessionPicker
+        from pyagent.ui.dialogs.session_picker import VIEWED, SessionPicker
 
         def chosen(session_id: str | None) -> None:
             if session_id is not None:
-                self.send(RunCommand("resume", session_id))
+                is_viewed = session_id.startswith(VIEWED)
+                self.send(RunCommand("view" if is_viewed else command, session_id.removeprefix(VIEWED)))
 
         sessions = OtherSessions(self._invocation.options, self.status.session_id)
         await asyncio.to_thread(sessions.load)

@@ -91,7 +91,7 @@ class LiveAgent:
         self.slept = PassedTime()
         self._changed = asyncio.Event()
         self.assembly = Assembly(options, self._take, sleep=self.slept, server=server, disk=disk, clock=clock)
-        self.host = Host(self.assembly.open, emit=self._take)
+        self.host = Host(self.assembly.open, emit=self._take, can_ask=not options.is_headless)
         self.assembly.attach(self.host)
 
     def _take(self, event: Event) -> None:

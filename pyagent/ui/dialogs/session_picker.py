@@ -15,6 +15,9 @@ from pyagent.errors import PyagentError
 from pyagent.ui.dialogs.picker import PickerItem, PickerList, PickerScreen
 from pyagent.ui.lines import inert
 
+VIEWED = "view:"
+"""Before the id of a session that is only to be looked at."""
+
 RENAME_HINT = "enter rename · esc leave the name"
 
 
@@ -37,14 +40,18 @@ class Sessions(Protocol):
 
 
 class SessionPicker(PickerScreen):
-    """The result is the id of the chosen session, or None. Letters search, so the changes have control keys."""
+    """The result is the id of the chosen session (behind `VIEWED` to look at it), or None.
+
+    Letters search, so the changes have control keys.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+o", "view", show=False, priority=True),
         Binding("ctrl+r", "rename", show=False, priority=True),
         Binding("ctrl+d", "delete", show=False, priority=True),
         Binding("ctrl+u", "restore", show=False, priority=True),
     ]
-    HINT = "type to search · enter take · ^R rename · ^D delete · ^U undo · esc leave"
+    HINT = "type to search · enter take · ^O read · ^R rename · ^D delete · ^U undo · esc leave"
 
     def __init__(self, sessions: Sessions) -> None:
         super().__init__("Resume a session", sessions.items(), preview=sessions.preview)
@@ -80,6 +87,12 @@ class SessionPicker(PickerScreen):
             self._end_rename()
         else:
             super().action_cancel()
+
+    def action_view(self) -> None:
+        """Only look at the chosen one."""
+        chosen = self.query_one(PickerList).chosen
+        if chosen is not None and not self._renamed_id:
+            self.dismiss(VIEWED + chosen.id)
 
     def action_rename(self) -> None:
         """The input line takes the new name."""
