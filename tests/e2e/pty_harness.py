@@ -250,6 +250,13 @@ class Terminal:
             if time.monotonic() > deadline:
                 raise AssertionError(f"{WAIT_LIMIT_S:g} s passed, and the command still runs")
 
+    def wait_until_cooked(self) -> None:
+        """Wait until the line discipline is what it was at the start, so that Ctrl+C is a signal again."""
+        deadline = time.monotonic() + WAIT_LIMIT_S
+        while _line_discipline(self._master_fd) != self._first_attributes:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{WAIT_LIMIT_S:g} s passed, and keys are still not lines")
+
     def hang_up(self) -> None:
         """Close the window: the command gets SIGHUP, and its terminal is gone."""
         self._close_master()

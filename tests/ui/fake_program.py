@@ -17,11 +17,13 @@ from typing import Any
 
 from pyagent.events import (
     Command,
+    ConversationClosed,
     Event,
     PermissionNeeded,
     PermissionQuestion,
     SubmitPrompt,
     TextDelta,
+    TurnFailed,
     TurnFinished,
     TurnStarted,
 )
@@ -70,6 +72,7 @@ MISTAKES: Mapping[str, Callable[[], Sequence[Event] | None]] = {
     "worker": lambda: [PermissionNeeded("r", "t", _broken("no question"))],
     "pump": lambda: [TurnStarted("u"), TextDelta(_broken(b"no text"))],
     "callback": _in_a_callback,
+    "agent": lambda: [TurnFailed("Bug", "pyagent made a mistake", "go on later"), ConversationClosed("s")],
     "thread": _in_a_thread,
     "stray": _stray,
     "abort": _read_address_0,

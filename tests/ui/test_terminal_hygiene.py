@@ -127,6 +127,26 @@ def test_a_thread_that_fails_and_stray_output_go_to_the_log_and_nothing_ends(
     terminal.assert_restored()
 
 
+def test_an_agent_that_has_died_leaves_a_screen_that_can_be_left(start: Start) -> None:
+    terminal = start()
+    terminal.type("agent\r")
+    terminal.wait_for("pyagent made a mistake")
+    terminal.wait_for("The agent has ended")
+    terminal.press("ctrl+d", "ctrl+d")
+    assert terminal.wait_for_exit() == 0
+    terminal.assert_restored()
+
+
+def test_ctrl_c_ends_a_program_whose_agent_does_not(start: Start) -> None:
+    terminal = start(STUCK="1")
+    terminal.type("/exit\r")
+    terminal.wait_until(lambda terminal: not terminal.modes.leftovers())
+    terminal.wait_until_cooked()
+    terminal.press("ctrl+c")
+    assert terminal.wait_for_exit() == 130
+    terminal.assert_restored()
+
+
 def test_a_crash_of_the_interpreter_is_in_the_log(start: Start, log: Callable[[], str]) -> None:
     terminal = start()
     terminal.type("abort\r")
