@@ -37,14 +37,23 @@ class MemoryKeeper:
         digest = digest_of(loaded.files)
         if digest == known or (not loaded.files and not known):
             return
+        told = self._told()
         for file in loaded.files:
             text = memory_text(file)
-            if known:
+            if text in told.get(file.path, ""):
+                continue
+            if file.path in told:
                 text = "A memory file has changed; this is how it reads now.\n" + text
             self._journal.commit(
                 UserEntry((TextBlock(reminder(text)),), origin="attachment", label=f"memory:{file.path}")
             )
         self._journal.commit(SettingChanged(DIGEST_SETTING, digest))
+
+    def _told(self) -> dict[str, str]:
+        """Path → how the model was last told that the file reads, as far as that stands in its view."""
+        entries = [item.entry for item in self._journal.state.view if isinstance(item.entry, UserEntry)]
+        labelled = [entry for entry in entries if entry.label.startswith("memory:")]
+        return {entry.label.removeprefix("memory:"): entry.text for entry in labelled}
 
     def look(self) -> LoadedMemory:
         """The files as they are on the disk now, for a person. Waits for the disk."""

@@ -104,6 +104,8 @@ class SessionView:
         self._fold = TranscriptFold(self._banner)
         self._is_loading = False
         self._was_open = False
+        self._is_vim_set: bool | None = None
+        """What the settings said when a session was last opened; what `/vim` changes stays until they say otherwise."""
         self._has_older = False
         self._is_ticking = False
         self._busy_since_s = 0.0
@@ -169,7 +171,8 @@ class SessionView:
     def _react(self, event: Event) -> None:
         match event:
             case SessionOpened(cwd=cwd):
-                if not self._was_open:
+                if event.is_vim != self._is_vim_set:
+                    self._is_vim_set = event.is_vim
                     self._prompt.switch_vim(event.is_vim, dict(event.insert_remaps))
                 self._was_open = True
                 self._has_older = event.has_older

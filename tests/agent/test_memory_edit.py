@@ -64,3 +64,17 @@ async def test_the_model_is_told_behind_what_it_knows_already(tmp_path: Path) ->
     assert "CLAUDE.md" in notice.text
     assert second[: len(first) - 1] == first[:-1]
     assert "- no tabs" in str(second[len(first) :])
+
+
+async def test_files_that_have_not_changed_are_not_told_again(tmp_path: Path) -> None:
+    async with FakeMessagesServer(Script(["One.", "Two."])) as server:
+        options = launch_options(tmp_path, server.url)
+        (options.cwd / "CLAUDE.md").write_text("- known already\n")
+        async with running_agent(options) as agent:
+            await agent.prompt("first")
+            await agent.command("remember", "local fresh words", Notice)
+            await agent.prompt("second")
+        first, second = (str(request.body["messages"]) for request in server.message_requests)
+    assert first.count("known already") == 1
+    assert second.count("known already") == 1
+    assert second.count("fresh words") == 1

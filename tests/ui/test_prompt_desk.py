@@ -252,6 +252,18 @@ async def test_keys_of_a_file_are_in_force_and_help_shows_them(tmp_path: Path) -
         assert isinstance(s.app.screen, HelpScreen)
 
 
+async def test_dialogs_take_the_keys_of_the_file_too(tmp_path: Path) -> None:
+    home = tmp_path / "pyagent-home"
+    home.mkdir()
+    (home / "keybindings.json").write_text('{"Select": {"select:accept": "f5"}}')
+    async with session(tmp_path, (opened(cwd=str(tmp_path)),)) as s:
+        await write(s, "# use tabs")
+        await s.pilot.press("enter")
+        await s.until(lambda: isinstance(s.app.screen, PickerScreen))
+        await s.pilot.press("f5")
+        await s.until(lambda: s.agent.sent(RunCommand) == [RunCommand("remember", "project use tabs")])
+
+
 async def test_a_mistake_in_the_file_is_told_in_one_line(tmp_path: Path) -> None:
     home = tmp_path / "pyagent-home"
     home.mkdir()

@@ -21,6 +21,7 @@ from textual.widgets import Input
 from pyagent.ui.blocks import DiffLine
 from pyagent.ui.dialogs.rows import Rows, set_title
 from pyagent.ui.diff_view import diff_view
+from pyagent.ui.keymap import bound
 from pyagent.ui.lines import BLANK_LINE, Line, Span, inert_row, truncate, wrap_spans, wrap_text
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
@@ -167,13 +168,13 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "decide('once')", "Yes", show=False, id="confirm:yes"),
-        Binding("n", "decide('no')", "No", show=False, id="confirm:no"),
+        bound("confirm:yes", "decide('once')"),
+        bound("confirm:no", "decide('no')"),
         Binding("escape", "back", "No", show=False),
         Binding("enter", "take", "Take the chosen answer", show=False),
-        Binding("up,k,ctrl+p", "move(-1)", show=False),
-        Binding("down,j,ctrl+n", "move(1)", show=False),
-        Binding("tab", "instead", "Say what to do instead", show=False),
+        bound("confirm:previous", "move(-1)"),
+        bound("confirm:next", "move(1)"),
+        bound("confirm:nextField", "instead"),
         Binding("pageup,ctrl+b", "page(-1)", show=False),
         Binding("pagedown,ctrl+f,space", "page(1)", show=False),
         *(Binding(str(digit), f"digit({digit})", show=False) for digit in range(1, 5)),

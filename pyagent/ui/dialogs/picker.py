@@ -20,6 +20,7 @@ from textual.widgets import Input
 from pyagent.ui.completion import Candidate, candidate_line
 from pyagent.ui.dialogs.rows import Rows, set_title
 from pyagent.ui.fuzzy import FuzzyMatch, rank
+from pyagent.ui.keymap import bound
 from pyagent.ui.lines import Line, plain_line
 from pyagent.ui.markdown import markdown_lines
 from pyagent.ui.strips import line_strip
@@ -160,12 +161,12 @@ class PickerScreen(ModalScreen[str | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", show=False),
-        Binding("up,ctrl+p", "move(-1)", show=False, priority=True),
-        Binding("down,ctrl+n", "move(1)", show=False, priority=True),
+        bound("select:cancel", "cancel"),
+        bound("select:previous", "move(-1)", priority=True),
+        bound("select:next", "move(1)", priority=True),
         Binding("pageup", "move(-10)", show=False, priority=True),
         Binding("pagedown", "move(10)", show=False, priority=True),
-        Binding("enter", "take", show=False, priority=True),
+        bound("select:accept", "take", priority=True),
     ]
     AUTO_FOCUS = "Input"
     HINT = "type to search · ↑↓ choose · enter take · esc leave"

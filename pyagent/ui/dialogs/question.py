@@ -17,6 +17,7 @@ from textual.widgets import Input
 
 from pyagent.events import Question
 from pyagent.ui.dialogs.rows import Rows, set_title
+from pyagent.ui.keymap import bound
 from pyagent.ui.lines import Line, Span, inert, truncate, wrap_text
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
@@ -135,9 +136,9 @@ class QuestionScreen(ModalScreen[QuestionAnswers]):
         Binding("escape", "back", show=False),
         Binding("enter", "take", show=False),
         Binding("space", "pick", show=False),
-        Binding("up,k,ctrl+p", "move(-1)", show=False),
-        Binding("down,j,ctrl+n", "move(1)", show=False),
-        Binding("tab", "other", show=False),
+        bound("confirm:previous", "move(-1)"),
+        bound("confirm:next", "move(1)"),
+        bound("confirm:nextField", "other"),
         Binding("pageup,ctrl+b", "page(-1)", show=False),
         Binding("pagedown,ctrl+f", "page(1)", show=False),
         *(Binding(str(digit), f"digit({digit})", show=False) for digit in range(1, 6)),

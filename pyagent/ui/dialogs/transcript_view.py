@@ -14,6 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pyagent.ui.editor import read_text
+from pyagent.ui.keymap import bound
 from pyagent.ui.lines import Line, Span, inert_row, truncate
 from pyagent.ui.scrollback import show_in_scrollback
 from pyagent.ui.search_bar import SearchBar
@@ -42,11 +43,11 @@ class TranscriptScreen(Screen[None]):
     """Reads along with the session while it is open. `top_id` is the block to begin at; empty for the end."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,ctrl+o", "leave", show=False, id="transcript:exit"),
+        bound("transcript:exit", "leave"),
         Binding("escape", "back", show=False),
-        Binding("slash", "search", show=False, priority=True),
-        Binding("left_square_bracket", "print", show=False),
-        Binding("v", "edit", show=False),
+        bound("transcript:find", "search", priority=True),
+        bound("transcript:print", "print"),
+        bound("transcript:edit", "edit"),
     ]
     AUTO_FOCUS = "Transcript"
 
