@@ -59,6 +59,8 @@ class SessionOpened:
     """Whether the input line is to be edited as vim does."""
     insert_remaps: tuple[tuple[str, str], ...] = ()
     """Sequences of vim's insert mode and what they stand for: `jj` → `<Esc>`."""
+    effort: str = ""
+    """How much the model thinks; empty for its own default."""
     theme: str = ""
     """The colours the settings ask for; empty for the front end's own choice."""
 
@@ -328,6 +330,13 @@ class StatusLineMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class TasksMoved:
+    """How many commands run in the background now."""
+
+    running_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommandFinished:
     """A slash command was carried out or refused; what it had to say came before. `clear`, `resume` and `branch` end
     the conversation: what comes of them is the next `SessionOpened`. `!` is a shell command of the person's own."""
@@ -468,6 +477,7 @@ Event: TypeAlias = (
     | CommandFinished
     | SettingMoved
     | StatusLineMoved
+    | TasksMoved
     | QueueChanged
     | PromptReturned
     | RewindOffered

@@ -155,6 +155,7 @@ class Assembly:
                 terminal=self.settings.terminal,
                 is_vim=self.settings.is_vim,
                 insert_remaps=tuple(self.settings.insert_remaps.items()),
+                effort=options.effort or state.settings.get("effort", "") or self.settings.effort,
                 theme=self.settings.theme,
             )
         )

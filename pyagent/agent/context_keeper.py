@@ -10,6 +10,7 @@ from typing import Protocol
 from pyagent.agent.journal import Journal
 from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.server_clearing import ServerClearing
+from pyagent.agent.threshold_notices import ThresholdNotices
 from pyagent.agent.wire.cost import WRITE_1H_FACTOR, WRITE_5M_FACTOR
 from pyagent.agent.wire.stream import Response
 from pyagent.compaction.compactor import Preview
@@ -97,6 +98,7 @@ class PipelineKeeper:
         self.tracking = AutoCompactTracking.from_json(journal.state.tracking)
         self.keeps_old_results = False
         """A person wants the next request whole: no pause, however long, clears results until it is answered."""
+        self._notices = ThresholdNotices(journal.state.records)
         self._overhead: tuple[str, bool, int] | None = None
 
     # ── what the turn asks for ───────────────────────────────────────────────────────────────────────────────────
@@ -134,6 +136,7 @@ class PipelineKeeper:
         self.keeps_old_results = False
         self.server_clearing.answered(response)
         self.tell_gauge()
+        self._tell_threshold()
         self.tell_cost()
         if response.stop_reason != "tool_use":
             self._keep_notes()
@@ -261,6 +264,12 @@ class PipelineKeeper:
     def tell_gauge(self) -> None:
         self._emit(GaugeMoved(self.gauge()))
 
+    def _tell_threshold(self) -> None:
+        """Say once that a line was crossed."""
+        line = self._notices.line(self.gauge())
+        if line is not None:
+            self._journal.commit(line)
+
     def tell_cost(self) -> None:
         """The bill and the state of the prompt cache."""
         state = self._journal.state
@@ -319,6 +328,7 @@ class PipelineKeeper:
         for line in result.notices:
             self._journal.commit(NoticeShown(line, "warning"))
         if boundary is not None:
+            self._notices.compacted()
             self._after_boundary(boundary)
 
     def _tell(self, facts: LayerFacts) -> None:

@@ -53,9 +53,10 @@ _log = logging.getLogger(__name__)
 
 
 class CommandHandler(Protocol):
-    """Answers one slash command. A returned awaitable is work: it runs alone, and an interrupt cancels it."""
+    """Answers one slash command. A returned coroutine is work: it runs alone, and an interrupt cancels it. A returned
+    task runs beside a turn."""
 
-    def __call__(self, argument: str) -> Coroutine[Any, Any, None] | None: ...
+    def __call__(self, argument: str) -> Coroutine[Any, Any, None] | asyncio.Task[None] | None: ...
 
 
 class PermissionBook(Protocol):
@@ -302,6 +303,9 @@ class Conversation:
             return
         if work is None:
             self._parts.emit(CommandFinished(command.name))
+            return
+        if isinstance(work, asyncio.Task):
+            work.add_done_callback(lambda task: self._parts.emit(CommandFinished(command.name)))
             return
         if self._work is not None:
             work.close()

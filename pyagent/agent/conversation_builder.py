@@ -63,7 +63,7 @@ from pyagent.compaction.pipeline import Pipeline
 from pyagent.compaction.ports import Ports
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import UsageError
-from pyagent.events import Event, EventSink, Notice, OlderRecords, RunCommand
+from pyagent.events import Event, EventSink, Notice, OlderRecords, RunCommand, TasksMoved
 from pyagent.launch import LaunchOptions
 from pyagent.log import Boundary, Record, UserEntry
 from pyagent.messages import JsonObject
@@ -153,6 +153,7 @@ class ConversationBuilder:
         self._emit: EventSink = self._tell
         self._errands = Errands(self._tell)
         self._shell = ShellSession(self._settings, environ=self._options.environ)
+        self._shell.on_change = lambda: self._emit(TasksMoved(self._shell.running_count))
         self._renderer = Renderer(lambda data: shared.encoding.count(data.decode("utf-8", "replace")))
         self._memory = MemoryKeeper(
             self._memory_files,

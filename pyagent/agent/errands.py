@@ -26,10 +26,11 @@ class Errands:
     def handler(self, work: Errand) -> CommandHandler:
         """A command handler that starts the work and returns at once."""
 
-        def handle(argument: str) -> None:
+        def handle(argument: str) -> asyncio.Task[None]:
             task = asyncio.get_running_loop().create_task(self._run(work, argument))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
+            return task
 
         return handle
 

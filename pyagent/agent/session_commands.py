@@ -89,7 +89,7 @@ class SessionCommands:
             await self._load_history()
             tell(argument)
 
-        def handle(argument: str) -> Coroutine[Any, Any, None] | None:
+        def handle(argument: str) -> Coroutine[Any, Any, None] | asyncio.Task[None] | None:
             return read_first(argument) if self._journal.state.is_partial else tell(argument)
 
         return handle

@@ -122,6 +122,8 @@ class ShellSession:
         self._environ = dict(os.environ if environ is None else environ)
         self._use_login = use_login
         self._login: asyncio.Task[LoginShell] | None = None
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when a background task begins or ends."""
         self._tasks: dict[str, ShellTask] = {}
         self._running: set[ShellTask] = set()
         self._count = 0
@@ -203,6 +205,12 @@ class ShellSession:
         """From now on the task is listed, and can be read and killed by its id."""
         task.is_background = True
         self._tasks[task.id] = task
+        self.on_change()
+
+    @property
+    def running_count(self) -> int:
+        """Background tasks that have not ended."""
+        return sum(task.state == "running" for task in self._tasks.values())
 
     def let_run_on(self) -> tuple[ShellTask, ...]:
         """Leave every command that is waited for to the background; which these were."""
@@ -266,6 +274,8 @@ class ShellSession:
             task.state = "finished"
         self._running.discard(task)
         task.done.set()
+        if task.is_background:
+            self.on_change()
 
 
 async def _spawned(

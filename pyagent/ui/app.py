@@ -27,6 +27,7 @@ from pyagent.ui.keymap import bound
 from pyagent.ui.prompt import Prompt
 from pyagent.ui.prompt_app import AGAIN_S, PromptApp
 from pyagent.ui.prompt_desk import PromptDesk
+from pyagent.ui.status_rows import StatusRows
 from pyagent.ui.statusbar import StatusBar
 from pyagent.ui.task_panel import TaskPanel
 from pyagent.ui.terminal import Watchdog, unwatch_signals, watch_signals
@@ -156,6 +157,7 @@ class PyagentApp(PromptApp):
             placeholder="Ask, or / for commands, @ for files, ? for help",
         )
         yield StatusBar()
+        yield StatusRows()
 
     def on_mount(self) -> None:
         self._transcript = self.query_one(Transcript)

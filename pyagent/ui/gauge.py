@@ -79,11 +79,12 @@ class CacheModel:
     hit_share: float | None = None
 
     def words(self) -> str:
-        """`cache warm 4m`, `cache cold`."""
+        """`cache warm 4m 93%`: how long it lasts, and how much of the last prompt was read from it; `cache cold`."""
         if self.warm_s is None or self.warm_s <= 0:
             return "cache cold"
         minutes = int(self.warm_s // 60)
-        return f"cache warm {minutes}m" if minutes else f"cache warm {int(self.warm_s)}s"
+        left = f"{minutes}m" if minutes else f"{int(self.warm_s)}s"
+        return f"cache warm {left}" + (f" {self.hit_share:.0%}" if self.hit_share else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,8 @@ class StatusModel:
     gauge: GaugeModel | None = None
     activity: str = ""
     queued_count: int = 0
+    effort: str = ""
+    background_count: int = 0
 
 
 def _reached(used_tokens: int, threshold_tokens: int | None) -> bool:

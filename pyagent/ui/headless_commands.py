@@ -6,6 +6,7 @@ from pyagent.errors import UsageError
 from pyagent.events import CommandFinished, CompactionEnded, CompactionFinished, Event, Notice, Report, SessionOpened
 from pyagent.messages import JsonObject
 from pyagent.ui.commands import COMMANDS, Invoked, Prompt, Remember, Shell, Unknown, read_typed
+from pyagent.ui.pages.layout import page_text
 
 _NEEDS_A_PERSON = ("resume", "rewind", "branch")
 """Their answers are choices, or another session than the one that was asked for."""
@@ -48,7 +49,7 @@ class CommandAnswer:
         """Take in what may belong to the answer."""
         match event:
             case Report(title=title, text=text, data=data):
-                self._lines += [title, text]
+                self._lines += [title, text or (page_text(event.page) if event.page is not None else "")]
                 self.data = data
             case Notice(text=text, level=level, hint=hint):
                 self._lines.append(f"{text} {hint}".rstrip())

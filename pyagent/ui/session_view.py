@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyagent.events import (
     Command,
     ConversationClosed,
+    CostMoved,
     Event,
     Interrupt,
     LetRunOn,
@@ -39,6 +40,7 @@ from pyagent.events import (
     SessionOpened,
     SettingMoved,
     Shutdown,
+    StatusLineMoved,
     StreamSilent,
     SubmitPrompt,
     TakeBackQueued,
@@ -62,6 +64,7 @@ from pyagent.ui.questions import Asked, answer_to, dialog_contents, dialog_of
 from pyagent.ui.record_blocks import OWN_SHELL
 from pyagent.ui.reduce import Change, TranscriptFold
 from pyagent.ui.status import SessionStatus, reduce_status
+from pyagent.ui.status_rows import StatusRows
 from pyagent.ui.statusbar import StatusBar
 from pyagent.ui.task_panel import TaskPanel
 from pyagent.ui.transcript import Transcript
@@ -72,6 +75,9 @@ if TYPE_CHECKING:
 
 QUIET_KEYS_S = 0.6
 """A dialog waits until no key was pressed for this long: the next letter of a sentence must not answer it."""
+
+CACHE_COUNTDOWN_S = 5.0
+"""How often the status bar's countdown moves on while nothing else happens: minutes, and seconds at the end."""
 
 HINT_S = 4.0
 """Time for a remark that is to be read, not acted upon."""
@@ -110,6 +116,9 @@ class SessionView:
         self._is_ticking = False
         self._busy_since_s = 0.0
         self._retry_due_s = 0.0
+        self._cache_ends_s: float | None = None
+        """When the prompt cache goes cold, by our clock."""
+        app.set_interval(CACHE_COUNTDOWN_S, self._show_bar)
         self._silent_since_s = 0.0
         self._early_prompts: list[str] = []
         self._questions: deque[Asked] = deque()
@@ -183,6 +192,10 @@ class SessionView:
                     self._reduce_motion()
                 self._app.call_later(self._app.tell_key_problems)
                 self._app.colours.use(event.theme)
+            case StatusLineMoved(rows=rows):
+                self._app.query_one(StatusRows).show(rows)
+            case CostMoved(cache_expires_in_s=left_s):
+                self._cache_ends_s = None if left_s is None else self._clock() + left_s
             case SettingMoved(name="theme", value=theme):
                 self._app.colours.use(theme)
             case PermissionNeeded() | QuestionAsked():
@@ -239,7 +252,7 @@ class SessionView:
         self._is_ticking = self.status.is_busy
         self.outer.show(self.status)
         self.tick()
-        self._bar.show(replace(self.status.bar(), cwd=short_path(self.status.cwd)))
+        self._show_bar()
         prompts = (*(text for _, text in self.status.queued), *self._early_prompts)
         self._tasks.show(self.status.tasks)
         self._queue.show(prompts, can_take_back=self.status.is_open)
@@ -249,6 +262,10 @@ class SessionView:
         self._pump.slow_down()
         self._ticker.stop()
         self._ticker = self._app.set_interval(STILL_TICK_S, self.tick, pause=not self._is_ticking)
+
+    def _show_bar(self) -> None:
+        left_s = None if self._cache_ends_s is None else self._cache_ends_s - self._clock()
+        self._bar.show(replace(self.status.bar(left_s), cwd=short_path(self.status.cwd)))
 
     def tick(self) -> None:
         """Move the spinner and the countdown. Nothing but one row is painted.

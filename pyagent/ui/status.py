@@ -26,6 +26,7 @@ from pyagent.events import (
     SettingMoved,
     StreamDiscarded,
     StreamSilent,
+    TasksMoved,
     TextDelta,
     ThinkingDelta,
     ToolFinished,
@@ -68,6 +69,9 @@ class SessionStatus:
     mode: str = ""
     cwd: str = ""
     branch: str = ""
+    effort: str = ""
+    background_count: int = 0
+    """Commands that run in the background."""
     title: str = ""
     is_open: bool = False
     is_offline: bool = False
@@ -126,17 +130,19 @@ class SessionStatus:
             return "Working"
         return f"{self.phase} {self.detail}".rstrip()
 
-    def bar(self) -> StatusModel:
-        """The figures of the status bar."""
+    def bar(self, cache_left_s: float | None = None) -> StatusModel:
+        """The figures of the status bar. `cache_left_s`: what the front end's clock says is left of the cache."""
         return StatusModel(
             model=self.model,
             mode=self.mode,
             cwd=self.cwd,
             branch=self.branch,
             cost_usd=self.cost.total_usd if self.cost else None,
-            cache=_cache(self.cost) if self.cost else None,
+            cache=_cache(self.cost, cache_left_s) if self.cost else None,
             gauge=gauge_model(self.gauge) if self.gauge else None,
             queued_count=len(self.queued),
+            effort=self.effort,
+            background_count=self.background_count,
         )
 
 
@@ -159,8 +165,11 @@ def gauge_model(facts: GaugeFacts) -> GaugeModel:
     )
 
 
-def _cache(cost: CostMoved) -> CacheModel:
-    return CacheModel(warm_s=cost.cache_expires_in_s, hit_share=cost.cache_read_share)
+def _cache(cost: CostMoved, left_s: float | None) -> CacheModel:
+    warm_s = cost.cache_expires_in_s
+    if warm_s is not None and left_s is not None:
+        warm_s = min(warm_s, left_s)
+    return CacheModel(warm_s=warm_s, hit_share=cost.cache_read_share)
 
 
 def reduce_status(status: SessionStatus, event: Event) -> SessionStatus:
@@ -174,6 +183,7 @@ def reduce_status(status: SessionStatus, event: Event) -> SessionStatus:
                 mode=event.mode,
                 cwd=event.cwd,
                 branch=event.git_branch,
+                effort=event.effort,
                 is_open=True,
                 is_offline=event.is_offline,
             )
@@ -189,6 +199,8 @@ def reduce_status(status: SessionStatus, event: Event) -> SessionStatus:
             return replace(status, gauge=gauge)
         case CostMoved():
             return replace(status, cost=event)
+        case TasksMoved(running_count=count):
+            return replace(status, background_count=count)
         case QueueChanged(prompts=prompts):
             return replace(status, queued=prompts)
         case TurnStarted():
@@ -265,6 +277,8 @@ def _with_setting(status: SessionStatus, name: str, value: str) -> SessionStatus
             return replace(status, mode=value)
         case "title":
             return replace(status, title=value)
+        case "effort":
+            return replace(status, effort=value)
         case "cwd":
             return replace(status, cwd=value)
         case _:

@@ -97,29 +97,33 @@ def _left_parts(status: StatusModel) -> list[_Part]:
         parts.append(_Part((Span(inert_row(status.activity), "bar.accent"),), 2))
     if status.model:
         parts.append(_Part((Span(inert_row(status.model), "bar.strong"),), 3))
+    if status.effort:
+        parts.append(_Part((Span(f"effort {inert_row(status.effort)}", "bar"),), 12))
     if status.mode:
         parts.append(_Part((Span(inert_row(status.mode), "bar.accent"),), 1))
     if status.queued_count:
         parts.append(_Part((Span(f"{status.queued_count} queued", "bar"),), 4))
-    place = _place(status.cwd, status.branch)
-    if place:
-        parts.append(_Part((Span(place, "bar"),), 7))
+    if status.background_count:
+        plural = "" if status.background_count == 1 else "s"
+        parts.append(_Part((Span(f"{status.background_count} task{plural}", "bar.accent"),), 6))
+    if status.cwd:
+        parts.append(_Part((Span(_place(status.cwd), "bar"),), 11, is_joined=bool(status.branch)))
+    if status.branch:
+        parts.append(_Part((Span(f"({truncate(inert_row(status.branch), 24)})", "bar"),), 9))
     return parts
 
 
-def _place(cwd: str, branch: str) -> str:
+def _place(cwd: str) -> str:
     shown = inert_row(cwd)
-    if cell_len(shown) > _LONGEST_PLACE_CELLS:
-        shown = "…" + shown[-_LONGEST_PLACE_CELLS + 1 :]
-    return f"{shown} ({truncate(inert_row(branch), 24)})" if branch else shown
+    return shown if cell_len(shown) <= _LONGEST_PLACE_CELLS else "…" + shown[-_LONGEST_PLACE_CELLS + 1 :]
 
 
 def _right_parts(status: StatusModel, bar_cells: int) -> list[_Part]:
     parts: list[_Part] = []
     if status.cost_usd is not None:
-        parts.append(_Part((Span(f"${status.cost_usd:.2f}", "bar"),), 5))
+        parts.append(_Part((Span(f"${status.cost_usd:.2f}", "bar"),), 7))
     if status.cache is not None:
-        parts.append(_Part((Span(status.cache.words(), "bar"),), 8))
+        parts.append(_Part((Span(status.cache.words(), "bar"),), 10))
     if status.gauge is not None:
         parts += _gauge_parts(status.gauge, bar_cells)
     return parts
@@ -128,7 +132,7 @@ def _right_parts(status: StatusModel, bar_cells: int) -> list[_Part]:
 def _gauge_parts(gauge: GaugeModel, bar_cells: int) -> list[_Part]:
     role = _LEVEL_ROLE[gauge.level]
     return [
-        _Part(gauge_bar(gauge, bar_cells), 6, is_joined=True),
+        _Part(gauge_bar(gauge, bar_cells), 8, is_joined=True),
         _Part((Span(gauge.numbers(), "bar.strong"), Span(" "), Span(gauge.level.value, role)), 0),
         _Part((Span(gauge.remark(), role if gauge.level is not GaugeLevel.OK else "bar"),), 5),
     ]

@@ -1,0 +1,50 @@
+"""Says once that the context has crossed a line; again only after a compaction has brought it back below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyagent.events import GaugeFacts
+from pyagent.log import Boundary, NoticeShown, Record
+
+_BEGINNINGS: Mapping[str, str] = {
+    "warning": "The context is filling up: ",
+    "error": "The context is nearly full: ",
+    "blocked": "The context is full: ",
+}
+"""State of the gauge → how its line begins. With automatic compaction on, the last line is crossed by compacting."""
+_ORDER = ("ok", "warning", "error", "blocked")
+
+
+class ThresholdNotices:
+    """Remembers the worst state that was told since the last compaction."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        """`records` are those of a resumed session: what was told there is not told again."""
+        self._told = "ok"
+        for record in reversed(records):
+            if isinstance(record.payload, Boundary):
+                break
+            if isinstance(record.payload, NoticeShown):
+                told = next((s for s, words in _BEGINNINGS.items() if record.payload.text.startswith(words)), "ok")
+                self._told = max(self._told, told, key=_ORDER.index)
+
+    def compacted(self) -> None:
+        """A compaction stands in the log: lines that are crossed from now on are told again."""
+        self._told = "ok"
+
+    def line(self, gauge: GaugeFacts) -> NoticeShown | None:
+        """What to say now, if anything."""
+        state = gauge.state
+        if state not in _ORDER or _ORDER.index(state) <= _ORDER.index(self._told):
+            return None
+        self._told = state
+        share = gauge.used_tokens / gauge.window_tokens
+        words = f"{gauge.used_tokens:,} of {gauge.window_tokens:,} tokens ({share:.0%}). "
+        if gauge.is_auto_compact_on:
+            words += f"It is compacted at {gauge.trigger_tokens:,}; /compact does it now."
+        elif state == "blocked":
+            words += "No further prompt is sent until /compact or /clear makes room."
+        else:
+            words += f"Prompts are refused from {gauge.blocking_tokens:,} on; /compact makes room."
+        return NoticeShown(_BEGINNINGS[state] + words, "error" if state == "blocked" else "warning")
