@@ -326,12 +326,15 @@ class NotesSaved:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Words of the user's that stand behind every boundary; `is_file`: `text` is the path of a file to show there."""
+    """Words that stand behind every boundary; `is_file`: `text` is the path of a file to show there."""
 
     kind: ClassVar[str] = "pin"
     pin_id: str
     text: str
     is_file: bool = False
+    source: str = ""
+    """Where the words were taken from: a message ("the last answer"), or lines of a file ("/path:3-9"). Empty for a
+    rule of the user's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,6 +348,10 @@ class ConversationBuilder:
             self._notes.after_boundary(boundary)
         if cleanup.resets_memory_files:
             self._memory.after_boundary()
+        if cleanup.forgets_measures:
+            self._keeper.pipeline.counter.ledger.keep_only(self._journal.state.view)
+        if cleanup.sweeps_file_contents:
+            self._renderer.keep_only(self._journal.state.view)
         self._journal.save_state()
 
     def _learn_window(self, window_tokens: int, is_named: bool) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyagent.agent.memory_files import MemoryFile
 from pyagent.compaction.pins import Pin as PinnedText
-from pyagent.compaction.pins import rendered
+from pyagent.compaction.pins import PinKind, rendered
 from pyagent.compaction.ports import FileText, RestorableState, RestoreText
 from pyagent.log import Pin, ToolRan
 from pyagent.messages import JsonObject
@@ -41,7 +41,8 @@ class DiskSources:
     async def _pin(self, pin: Pin) -> PinnedText:
         """The pin with what it shows now."""
         if not pin.is_file:
-            return PinnedText(pin.pin_id, "rule", pin.text)
+            kind: PinKind = "rule" if not pin.source else "line" if pin.source.startswith("/") else "message"
+            return PinnedText(pin.pin_id, kind, pin.text, pin.source)
         found = await asyncio.to_thread(_read_text, Path(pin.text))
         return PinnedText(pin.pin_id, "file", found.text if found else "(the file is not there now)", pin.text)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
@@ -12,14 +10,13 @@ from typing import Any
 from pyagent.agent.context_keeper import PipelineKeeper
 from pyagent.agent.conversation import CommandHandler
 from pyagent.agent.journal import Journal
+from pyagent.agent.pinning import Pinning
 from pyagent.agent.receipts import receipt_lines
-from pyagent.agent.restore_sources import reminder
 from pyagent.agent.spending_pages import compactions_page
 from pyagent.compaction.outcome import Declined
 from pyagent.errors import UsageError
 from pyagent.events import EventSink, Notice, Report, SettingMoved
-from pyagent.log import Boundary, Pin, SettingChanged, Unpin, UserEntry
-from pyagent.messages import TextBlock, scrub_surrogates
+from pyagent.log import Boundary, SettingChanged
 from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES
 
 _PART = re.compile(r"(upto|from)\s+(\d+)")
@@ -55,15 +52,15 @@ class SessionCommands:
         self._start_over = start_over
         self._resume = resume
         self._view = view
-        self._cwd = cwd
+        self._pinning = Pinning(journal, keeper, emit, lambda: journal.state.settings.get("cwd") or cwd)
         self._load_history = load_history
 
     def handlers(self) -> dict[str, CommandHandler]:
         return {
             "compact": self.compact,
             "compactions": self.compactions,
-            "pin": self.pin,
-            "unpin": self.unpin,
+            "pin": self._pinning.pin,
+            "unpin": self._pinning.unpin,
             "mode": self.mode,
             "model": self.model,
             "effort": self.effort,
@@ -148,43 +145,6 @@ class SessionCommands:
         page = compactions_page(self._journal.state)
         self._emit(Report("Compactions", "\n".join(lines), page=page))
 
-    def pin(self, argument: str) -> Coroutine[Any, Any, None] | None:
-        """`/pin` lists what stays word for word behind every compaction; `/pin TEXT` and `/pin @FILE` add to it."""
-        text = scrub_surrogates(argument.strip())
-        if text:
-            return self._pin(text)
-        pins = self._journal.state.pins
-        lines = [f"{n}. {'file: ' if pin.is_file else ''}{pin.text}" for n, pin in enumerate(pins, start=1)]
-        if lines:
-            self._emit(Report("Pinned", "\n".join(lines)))
-        else:
-            self._emit(Notice("Nothing is pinned.", hint="Pin a rule with /pin TEXT, or a file with /pin @PATH."))
-        return None
-
-    async def _pin(self, text: str) -> None:
-        """Between turns, so that what the model is told never stands between a tool call and its result."""
-        state = self._journal.state
-        is_file = text.startswith("@") and len(text) > 1
-        if is_file:
-            text, exists = await asyncio.to_thread(_file, state.settings.get("cwd") or self._cwd, text[1:])
-            if not exists:
-                raise UsageError(f"There is no file {text}.", hint="Pin a rule without the @.")
-        elif not any(text in item.entry.text for item in state.view if item.is_prompt):
-            reminder_text = reminder(f"The user pinned this; it holds from now on:\n{text}")
-            self._journal.commit(UserEntry((TextBlock(reminder_text),), origin="attachment", label="pin"))
-        self._journal.commit(Pin(self._journal.new_uuid(), text, is_file))
-        self._emit(Notice(f"Pinned; it stays word for word behind every compaction ({len(state.pins)} in all)."))
-        self._keeper.tell_gauge()
-
-    def unpin(self, argument: str) -> None:
-        """Take the Nth pin back: the model keeps it until the next compaction."""
-        pins = self._journal.state.pins
-        number = int(argument) if argument.strip().isdecimal() else 0
-        if not 1 <= number <= len(pins):
-            raise UsageError(f"There is no pin {argument.strip()!r}.", hint="/pin lists them with their numbers.")
-        self._journal.commit(Unpin(pins[number - 1].pin_id))
-        self._emit(Notice(f"No longer pinned: {' '.join(pins[number - 1].text.split())[:80]}"))
-
     def mode(self, argument: str) -> None:
         """Set the permission mode."""
         wanted = {"manual": "default"}.get(argument.strip(), argument.strip())
@@ -231,9 +191,3 @@ class SessionCommands:
         """Record a session setting and tell of it."""
         self._journal.commit(SettingChanged(name, value))
         self._emit(SettingMoved(name, value))
-
-
-def _file(cwd: str, name: str) -> tuple[str, bool]:
-    """The file's absolute path, and whether it is there."""
-    path = os.path.abspath(os.path.join(cwd, os.path.expanduser(name)))
-    return path, os.path.isfile(path)

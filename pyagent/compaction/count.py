@@ -157,6 +157,11 @@ class TokenLedger:
     def whole(self, view: View) -> Estimate:
         return self.upto(view, len(view))
 
+    def keep_only(self, view: View) -> None:
+        """Forget the estimates of all items but this view's."""
+        wanted = {item.key for item in view.items}
+        self._items = {key: known for key, known in self._items.items() if key[:2] in wanted}
+
     def _notice_encoding(self) -> None:
         if self._tokenizer.is_ready != self._was_ready:
             self._was_ready = self._tokenizer.is_ready

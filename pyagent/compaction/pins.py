@@ -24,7 +24,7 @@ class Pin:
     kind: PinKind
     text: str
     source: str = ""
-    """Path of a file, or where a line was taken from."""
+    """Path of a file, or where a message or a line was taken from."""
 
 
 def rendered(pins: Iterable[Pin]) -> tuple[RestoreText, ...]:

@@ -40,7 +40,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("context", "what fills the context window, and what each layer freed", argument="[all|json]"),
     SlashCommand("compactions", "the compactions of this session; the newest can be undone there"),
     SlashCommand("autocompact", "the context window to assume: auto, or tokens", argument="<auto|tokens>"),
-    SlashCommand("pin", "keep a rule or a file word for word through every compaction", argument="[text or @file]"),
+    SlashCommand(
+        "pin",
+        "keep a rule, a file or a message word for word through every compaction",
+        argument="[text, @file, @file#L10-20, last, prompt N or answer N]",
+    ),
     SlashCommand("unpin", "take the Nth pin back", argument="<N>"),
     SlashCommand("clear", "start a new session; this one stays resumable", aliases=("reset", "new")),
     SlashCommand("cost", "what the session cost so far, by model, purpose and turn", aliases=("usage", "stats")),

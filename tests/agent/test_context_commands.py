@@ -68,6 +68,35 @@ async def test_pins_stand_word_for_word_behind_a_compaction_until_they_are_taken
     assert "rules as of now: 4 spaces" in "\n".join(texts(after_unpin))
 
 
+async def test_messages_and_lines_are_pinned_as_they_were_said(tmp_path: Path) -> None:
+    async with FakeMessagesServer(Worker(talking()), window_tokens=WINDOW_TOKENS) as server:
+        options = with_environ(launch_options(tmp_path, server.url), NO_NOTES)
+        (options.cwd / "rules.txt").write_text("one\ntwo  words\nthree\nfour")
+        async with running_agent(options) as agent:
+            await agent.prompt("the first thing I said")
+            ended = await agent.prompt("and a second")
+            assert isinstance(ended, TurnFinished)
+            for argument in ("prompt 1", "last", "answer 1", "@rules.txt#L2-3"):
+                await agent.command("pin", argument, Notice)
+            listed = await agent.command("pin", "", Report)
+            missing = [await agent.command("pin", argument, Notice) for argument in ("prompt 9", "@rules.txt:7", "@no")]
+            (options.cwd / "rules.txt").write_text("all changed")
+            await agent.command("compact", "shortly", CompactionFinished)
+            await agent.prompt("go on")
+    said = "\n".join(texts(server.message_requests[-1]))
+    assert "A message the user pinned (your prompt 1):\nthe first thing I said" in said
+    assert f"A message the user pinned (the last answer):\n{ended.text}" in said
+    assert f"A line the user pinned ({options.cwd}/rules.txt:2-3):\ntwo  words\nthree" in said
+    sources = [line.partition(":")[0] for line in listed.text.splitlines()]
+    assert sources[:2] == ["1. your prompt 1", "2. the last answer"]
+    assert [notice.text.split()[:3] for notice in missing] == [
+        ["There", "is", "no"],
+        ["There", "is", "nothing"],
+        ["There", "is", "no"],
+    ]
+    assert sum(record.payload.kind == "pin" for record in records_on_disk(options)) == 4
+
+
 async def test_a_pin_that_was_never_said_is_told_to_the_model_at_once(tmp_path: Path) -> None:
     async with (
         FakeMessagesServer(Worker(talking(0))) as server,

@@ -195,6 +195,21 @@ def test_counting_again_after_one_more_entry_measures_that_entry_only() -> None:
     assert tokenizer.calls == 1, "a change of history measures nothing again"
 
 
+def test_what_left_the_view_can_be_forgotten_and_counts_the_same_when_it_comes_back() -> None:
+    talk = Talk()
+    for number in range(5):
+        talk.task(f"request {number}", rounds=1, tokens=50)
+    tokenizer = WordTokenizer()
+    ledger = TokenLedger(tokenizer)
+    whole, half = ledger.whole(talk.view), View(talk.view.items[10:], talk.view.epoch)
+    ledger.keep_only(half)
+    tokenizer.calls = 0
+    ledger.whole(half)
+    assert tokenizer.calls == 0
+    assert ledger.whole(View(talk.view.items, talk.view.epoch)) == whole
+    assert tokenizer.calls > 0
+
+
 def test_a_view_that_was_only_tried_out_leaves_no_trace_in_the_count() -> None:
     talk = Talk()
     talk.prompt("go")

@@ -128,6 +128,7 @@ def test_only_the_main_thread_resets_what_is_shared(source: str | None, is_main:
     assert is_main_thread(source) is is_main
     cleanup = cleanup_after(source, has_commit_attribution=True)
     assert cleanup.resets_memory_files is is_main
-    assert cleanup.resets_collapse is is_main
-    assert cleanup.resets_microcompact
+    assert cleanup.resets_notes is is_main
+    assert cleanup.forgets_measures
     assert cleanup.sweeps_file_contents
+    assert not cleanup_after(source, has_commit_attribution=False).sweeps_file_contents

@@ -143,6 +143,12 @@ class Renderer:
         """The digest a new response to this view is sampled under."""
         return self.render(view, profile).prefix_digest
 
+    def keep_only(self, view: View) -> None:
+        """Forget what was rendered of all items but this view's."""
+        wanted = {item.key for item in view.items}
+        self._items = {key: cached for key, cached in self._items.items() if key in wanted}
+        self._builders = [builder for builder in self._builders if all(item.key in wanted for item in builder.items)]
+
     def _builder_for(self, items: tuple[ViewItem, ...], profile: RequestProfile) -> _Builder:
         best: _Builder | None = None
         for builder in self._builders:
