@@ -53,7 +53,11 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
     "API-native on": {"PYAGENT_API_CONTEXT_MANAGEMENT": "1"},
     "economy": {"PYAGENT_COMPACTION_POLICY": "economy"},
     "economy, notes off": {"PYAGENT_COMPACTION_POLICY": "economy", "PYAGENT_SESSION_MEMORY": OFF},
+    "collapse on": {"PYAGENT_CONTEXT_COLLAPSE": "1"},
+    "snip on": {"PYAGENT_HISTORY_SNIP": "1"},
 }  # fmt: skip
+SEARCHING_POLICIES = ("defaults", "snip on")
+"""What is run again on a session in which every other call is a search that was made before: else nothing repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,22 @@ class Row:
     added_tokens: float
 
 
-async def run(environ: Mapping[str, str], window_tokens: int, calls: int, folder: Path) -> Row:
+LINE = "def parse(tokens, depth): return tokens[depth:] if depth else tokens"
+
+
+def session(*, repeats_searches: bool) -> ToolRounds:
+    """What the model does between two answers: commands whose output is new, or with the same search before each."""
+    bash = ("Bash", {"command": f"yes '{LINE}' | head -n 130 # {{round}}"})
+    search = ("Grep", {"pattern": "def parse", "output_mode": "content"})
+    calls = [search, bash] if repeats_searches else [bash]
+    return ToolRounds(calls, rounds=CALLS_PER_PROMPT - 1)
+
+
+async def run(
+    environ: Mapping[str, str], window_tokens: int, calls: int, folder: Path, *, repeats_searches: bool = False
+) -> Row:
     clock = SteadyClock()
-    command = "yes 'def parse(tokens, depth): return tokens[depth:] if depth else tokens' | head -n 130 # {round}"
-    work = ToolRounds([("Bash", {"command": command})], rounds=CALLS_PER_PROMPT - 1)
+    work = session(repeats_searches=repeats_searches)
     main_calls = 0
 
     def answer(request: Request) -> Answer:
@@ -89,6 +105,7 @@ async def run(environ: Mapping[str, str], window_tokens: int, calls: int, folder
         worker, window_tokens=window_tokens, clock=clock.seconds, kept_bodies_count=4
     ) as server:
         options = launch_options(folder, server.url, environ=dict(environ), model=MODEL)
+        (options.cwd / "parser.py").write_text(f"{LINE}\n" * 90)
         refused = 0
         pauses = 0
         async with running_agent(options, clock=clock) as agent:
@@ -167,23 +184,35 @@ async def main() -> int:
     print_thresholds()
     for window in (int(text) for text in args.windows.split(",")):
         print(f"\nwindow {window:,}, {args.calls} calls, {MODEL}")
-        print(
-            f"{'policy':<19} {'requests':>8} {'refused':>7} {'sent':>12} {'read':>6} {'summaries':>9} {'notes':>5} "
-            f"{'compactions':>11} {'bill $':>8}"
-        )
-        for name, environ in POLICIES.items():
+        print(HEADINGS)
+        for name in POLICIES:
             if only and name not in only:
                 continue
-            with tempfile.TemporaryDirectory() as folder:
-                row = await run(environ, window, args.calls, Path(folder))
-            print(
-                f"{name:<19} {row.requests:>8} {row.refused:>7} {row.sent_tokens:>12,} {row.read_share:>6.1%} "
-                f"{row.summaries:>9} {row.background:>5} {row.boundaries:>11} {row.usd:>8.3f}",
-                flush=True,
-            )
+            row = await measured(name, window, args.calls)
             if name == "defaults":
                 print_formula(row, window, args.calls)
+        print("every other call a search made before:")
+        for name in SEARCHING_POLICIES:
+            await measured(name, window, args.calls, repeats_searches=True)
     return 0
+
+
+HEADINGS = (
+    f"{'policy':<19} {'requests':>8} {'refused':>7} {'sent':>12} {'read':>6} {'summaries':>9} {'notes':>5} "
+    f"{'compactions':>11} {'bill $':>8}"
+)
+
+
+async def measured(name: str, window_tokens: int, calls: int, *, repeats_searches: bool = False) -> Row:
+    """The figures of one policy, printed as a row."""
+    with tempfile.TemporaryDirectory() as folder:
+        row = await run(POLICIES[name], window_tokens, calls, Path(folder), repeats_searches=repeats_searches)
+    print(
+        f"{name:<19} {row.requests:>8} {row.refused:>7} {row.sent_tokens:>12,} {row.read_share:>6.1%} "
+        f"{row.summaries:>9} {row.background:>5} {row.boundaries:>11} {row.usd:>8.3f}",
+        flush=True,
+    )
+    return row
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from pyagent.log import Boundary
+from pyagent.log import AssistantEntry, Boundary, FileSeen, Record
+from pyagent.messages import ToolUseBlock
 
 LAYER_WORDS: Mapping[str, str] = {
     "full": "summary by the model",
@@ -17,8 +18,32 @@ LAYER_WORDS: Mapping[str, str] = {
 }
 
 
-def receipt_lines(number: int, at: datetime, boundary: Boundary) -> list[str]:
-    """The lines of one compaction: what it did, what it cost, what stands behind it, and what was checked."""
+REREADS_WITHIN_CALLS = 15
+"""Tool calls behind a boundary that are looked at: a file read again later is wanted for something new."""
+
+
+def rereads(branch: Iterable[Record], boundary_seq: int) -> tuple[int, int]:
+    """(reads of a file that was known before, tool calls) among the first calls behind a boundary: what a compaction
+    took away that was still needed."""
+    known: set[str] = set()
+    read_again = calls = 0
+    for record in branch:
+        match record.payload:
+            case FileSeen(path=path) if record.seq < boundary_seq:
+                known.add(path)
+            case AssistantEntry() as entry if record.seq > boundary_seq:
+                for block in entry.blocks:
+                    if isinstance(block, ToolUseBlock) and calls < REREADS_WITHIN_CALLS:
+                        calls += 1
+                        read_again += block.name == "Read" and block.input.get("file_path") in known
+            case _:
+                pass
+    return read_again, calls
+
+
+def receipt_lines(number: int, at: datetime, boundary: Boundary, reads: tuple[int, int] = (0, 0)) -> list[str]:
+    """The lines of one compaction: what it did, what it cost, what stands behind it, what was checked, and how many
+    files were read again behind it (`reads`, as `rereads` gives them)."""
     receipt = boundary.receipt
     freed = 1 - boundary.post_tokens / boundary.pre_tokens if boundary.pre_tokens else 0.0
     how = "by hand" if boundary.trigger == "manual" else "automatic"
@@ -43,6 +68,8 @@ def receipt_lines(number: int, at: datetime, boundary: Boundary) -> list[str]:
     if anchors.get("checked"):
         lines.append(f"   checked: {anchors.get('text')}")
         lines += _listed("noted because the summary left it out", anchors.get("missing"))
+    if reads[1]:
+        lines.append(f"   afterwards: {reads[0]} of the first {reads[1]} calls read a file again")
     lines += _listed("the budget was broken by", receipt.get("contributors"))
     return lines
 

@@ -11,7 +11,7 @@ from pyagent.agent.context_keeper import PipelineKeeper
 from pyagent.agent.conversation import CommandHandler
 from pyagent.agent.journal import Journal
 from pyagent.agent.pinning import Pinning
-from pyagent.agent.receipts import receipt_lines
+from pyagent.agent.receipts import receipt_lines, rereads
 from pyagent.agent.spending_pages import compactions_page
 from pyagent.compaction.outcome import Declined
 from pyagent.errors import UsageError
@@ -141,7 +141,8 @@ class SessionCommands:
         for number, record in enumerate(boundaries, start=1):
             boundary = record.payload
             assert isinstance(boundary, Boundary)
-            lines += receipt_lines(number, record.at, boundary)
+            reads = rereads(self._journal.state.branch, record.seq)
+            lines += receipt_lines(number, record.at, boundary, reads)
         page = compactions_page(self._journal.state)
         self._emit(Report("Compactions", "\n".join(lines), page=page))
 

@@ -1,15 +1,18 @@
 """From log to fold to digest to request, through everything a session can go through.
 
-A hypothesis state machine drives the assembled agent: prompts with parallel calls, compactions, undo and redo, cleared
-results, rewinds, model switches, kills that tear the file anywhere, resumes. At every request it is asserted that the
-strict server takes it, that no thinking is sent behind another prefix than its own, and that a session read anew from
-the file at that moment would send the very same bytes.
+A hypothesis state machine drives the assembled agent: prompts with parallel calls, prompts while it is busy,
+interrupts, pauses, compactions by every layer, overflows, undo and redo, cleared results, rewinds, model switches,
+kills that tear the file anywhere, resumes. At every request it is asserted that the strict server takes it, that no
+thinking is sent behind another prefix than its own, and that a session read anew from the file at that moment would
+send the very same bytes; at every resume, that the gauge stands where it stood.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+import os
 import re
 import shutil
 import tempfile
@@ -33,26 +36,37 @@ from pyagent.agent.wire.repair import find_repair
 from pyagent.events import (
     CompactionEnded,
     CompactionFinished,
+    GaugeMoved,
+    Interrupt,
     Notice,
     RunCommand,
     SettingMoved,
     Shutdown,
+    SubmitPrompt,
+    ToolFinished,
+    ToolStarted,
+    TurnFailed,
+    TurnFinished,
+    TurnStarted,
 )
-from pyagent.log import ClearResults, Payload, Record, Revoke, SetHead
+from pyagent.log import Boundary, ClearResults, Fold, Payload, Record, Revoke, SetHead, Snip
 from pyagent.messages import ToolResultBlock
 from pyagent.state import ConversationState
 from pyagent.view import ViewItem
-from tests.agent.support import LiveAgent, launch_options
+from tests.agent.support import LiveAgent, SteadyClock, launch_options
 from tests.fakes.binding import check_bindings
 from tests.fakes.direct import DirectServer
 from tests.fakes.model_table import ModelTable
 from tests.fakes.persona import first_party
+from tests.fakes.refusal import Refusal
 from tests.fakes.rules import check_request, parse_body
 from tests.fakes.script import Answer, Block, Request, redacted_thinking, reply, thinking, tool_use, unknown_block
 
 MODELS = ("claude-sonnet-5-5", "claude-sonnet-4-5", "claude-haiku-5-5", "claude-opus-5", "claude-fable-5-2")
-WINDOW_TOKENS = 30_000
-"""Small, so that automatic compactions come in too."""
+WINDOWS_TOKENS = (30_000, 60_000)
+"""Small, so that automatic compactions come in too; the larger leaves room for notes and folds."""
+NOTES = "<notes>\n# Title\nReading\n# Current state\nHalf of the files are read.\n</notes>"
+OVERFLOW = "prompt is too long: 31000 tokens > 30000 maximum"
 SUMMARY = "<analysis>.</analysis><summary>" + "\n".join(f"{n}. Section {n}" for n in range(1, 10)) + "</summary>"
 
 T = TypeVar("T")
@@ -104,21 +118,41 @@ def _without_diagnostics(body: bytes) -> bytes:
     return re.sub(rb',"diagnostics":\{"previous_message_id":[^}]*\}', b"", body, count=1)
 
 
+SUMMARIES = st.sampled_from(
+    [
+        reply(thinking("Summing up."), SUMMARY),
+        reply(SUMMARY),
+        reply(),
+        reply(stop_reason="refusal", stop_details={"category": "cyber"}),
+        reply(tool_use("Read", {"file_path": "short.txt"})),
+    ]
+)
+
+
 class Sessions(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="pyagent-sessions-"))
         self.loop = asyncio.new_event_loop()
         self.answers: list[Answer] = []
+        self.summary = reply(thinking("Summing up."), SUMMARY)
+        self.refusals_to_come = 0
+        self.refused: list[str] = []
+        """What the server was told to refuse."""
+        self.clock = SteadyClock()
         self.server = DirectServer(
-            self.respond, window_tokens=200_000, binding="all", keeps_bodies=False, on_request=self.check_against_file
+            self.respond,
+            window_tokens=200_000,
+            binding="all",
+            keeps_bodies=False,
+            on_request=self.check_against_file,
+            clock=self.clock.seconds,
         )
         self.options = replace(
             launch_options(self.folder, "http://127.0.0.1:1"),
             environ={
                 "HOME": str(self.folder / "home"),
                 "ANTHROPIC_API_KEY": "k",
-                "CLAUDE_CODE_AUTO_COMPACT_WINDOW": str(WINDOW_TOKENS),
             },
         )
         (self.options.cwd / "short.txt").write_text("a few words\n")
@@ -135,12 +169,18 @@ class Sessions(RuleBasedStateMachine):
 
     def respond(self, request: Request) -> Answer:
         if "<summary>" in request.last_text:
-            return reply(thinking("Summing up."), SUMMARY)
+            return self.summary
+        if "<notes>" in request.last_text:
+            return reply(NOTES)
+        if self.refusals_to_come:
+            self.refusals_to_come -= 1
+            self.refused.append(OVERFLOW)
+            raise Refusal(OVERFLOW)
         return self.answers.pop(0) if self.answers else reply("Done.")
 
     async def start(self) -> None:
         options = replace(self.options, is_continued=bool(self.files()))
-        self.agent = LiveAgent(options, self.server)
+        self.agent = LiveAgent(options, self.server, clock=self.clock)
         self.running = asyncio.create_task(self.agent.run())
         await self.agent.until(lambda: bool(self.agent and self.agent.events))
 
@@ -189,7 +229,7 @@ class Sessions(RuleBasedStateMachine):
 
     @invariant()
     def every_request_was_right(self) -> None:
-        assert self.server.refused == []
+        assert self.server.refused == self.refused
         assert self.server.dropped == []
         assert self.mismatches == []
 
@@ -214,8 +254,13 @@ class Sessions(RuleBasedStateMachine):
 
     # ── what happens ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(snips=st.booleans(), collapses=st.booleans(), window_tokens=st.sampled_from(WINDOWS_TOKENS))
+    def begin(self, snips: bool, collapses: bool, window_tokens: int) -> None:
+        environ = {**self.options.environ, "CLAUDE_CODE_AUTO_COMPACT_WINDOW": str(window_tokens)}
+        self.options = replace(self.options, environ=environ)
+        self.options.home.mkdir(parents=True, exist_ok=True)
+        gates = {"gates": {"historySnip": snips, "contextCollapse": collapses}}
+        (self.options.home / "settings.json").write_text(json.dumps(gates))
         self.go(self.start())
 
     @rule(
@@ -228,14 +273,58 @@ class Sessions(RuleBasedStateMachine):
         self.go(self.live.prompt(text))
         self.answers = []
 
-    @rule()
-    def compact(self) -> None:
-        self.go(self._compact())
+    @rule(plans=st.lists(rounds(), max_size=5), count=st.integers(2, 3))
+    def prompts_while_busy(self, plans: list[Answer], count: int) -> None:
+        self.answers = [answer for plan in plans for answer in (plan, reply("Done."))]
+        self.go(self._hurry(count))
+        self.answers = []
 
-    async def _compact(self) -> None:
+    async def _hurry(self, count: int) -> None:
         since = len(self.live.events)
-        self.live.send(RunCommand("compact"))
-        await self.live.next_of(CompactionFinished, CompactionEnded, since=since)
+        for number in range(count):
+            self.live.send(SubmitPrompt(f"and also {number}"))
+
+        def ended() -> int:
+            return sum(isinstance(event, TurnFinished | TurnFailed) for event in self.live.events[since:])
+
+        await self.live.until(lambda: ended() == count)
+
+    @rule(plan=st.lists(rounds(), min_size=1, max_size=3), at=st.sampled_from([TurnStarted, ToolStarted, ToolFinished]))
+    def interrupt(self, plan: list[Answer], at: type[TurnStarted | ToolStarted | ToolFinished]) -> None:
+        self.answers = list(plan)
+        self.go(self._interrupt(at))
+        self.answers = []
+
+    async def _interrupt(self, at: type[TurnStarted | ToolStarted | ToolFinished]) -> None:
+        since = len(self.live.events)
+        self.live.send(SubmitPrompt("this one is stopped"))
+        await self.live.next_of(at, TurnFinished, TurnFailed, since=since)
+        self.live.send(Interrupt())
+        await self.live.next_of(TurnFinished, TurnFailed, since=since)
+
+    @rule(minutes=st.sampled_from((3, 20, 90, 6_000)))
+    def pause(self, minutes: int) -> None:
+        """Long enough, and the next prompt clears old results; any pause over the cache's lifetime opens the gate."""
+        self.clock.pass_time(minutes=minutes)
+
+    @rule(refusals=st.integers(1, 3), summary=SUMMARIES)
+    def overflow(self, refusals: int, summary: Answer) -> None:
+        """The server finds the next requests too long, whatever was counted."""
+        self.refusals_to_come, self.summary = refusals, summary
+        self.answers = [reply("It fits now.")]
+        self.go(self.live.prompt("go on, there is room"))
+        self.refusals_to_come, self.answers = 0, []
+
+    @rule(words=st.sampled_from(("", "keep the names", "upto 2", "from 1")), summary=SUMMARIES)
+    def compact(self, words: str, summary: Answer) -> None:
+        """By the notes where there are some and nothing is said; else by the model, or without one if it fails."""
+        self.summary = summary
+        self.go(self._compact(words))
+
+    async def _compact(self, words: str) -> None:
+        since = len(self.live.events)
+        self.live.send(RunCommand("compact", words))
+        await self.live.next_of(CompactionFinished, CompactionEnded, Notice, since=since)
 
     @rule()
     def undo(self) -> None:
@@ -266,10 +355,18 @@ class Sessions(RuleBasedStateMachine):
     @rule(model=st.sampled_from(MODELS))
     def switch_model(self, model: str) -> None:
         self.go(self.live.command("model", model, SettingMoved))
+        # Named at the next start too, where a model that is named comes before the session's own.
+        self.options = replace(self.options, model=model)
 
     @rule()
     def resume(self) -> None:
+        shown = self.live.all_of(GaugeMoved)
         self.go(self.reopened_with(None))
+        # The first is from the coarse measure, before the encoding is loaded.
+        if self.files() and len(shown) > 1:
+            self.go(self.live.until(lambda: len(self.live.all_of(GaugeMoved)) > 1))
+            again = self.live.all_of(GaugeMoved)[-1].gauge
+            assert (again.used_tokens, again.is_estimate) == (shown[-1].gauge.used_tokens, shown[-1].gauge.is_estimate)
 
     @rule(data=st.data())
     def kill(self, data: st.DataObject) -> None:
@@ -290,13 +387,57 @@ class Sessions(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
+def test_the_machine_s_steps_reach_every_layer() -> None:
+    """Guards the machine against steps that no longer lead where they are meant to."""
+    machine = Sessions()
+    machine.begin(snips=True, collapses=True, window_tokens=60_000)
+    for number in range(20):
+        (machine.options.cwd / f"{number}.txt").write_text("".join(f"line {n} of file {number}\n" for n in range(250)))
+    files = (tool_use("Read", {"file_path": f"{number}.txt"}) for number in itertools.count())
+    again = tool_use("Read", {"file_path": "long.txt"})
+    search = tool_use("Grep", {"pattern": "longer", "output_mode": "content"})
+
+    def read(prompts: int) -> None:
+        for _ in range(prompts):
+            machine.prompt("read on", [reply(next(files), again), reply(next(files))], reply("Done."))
+
+    try:
+        read(2)
+        machine.prompt("look for it", [reply(search), reply(search)], reply("Done."))
+        machine.pause(20)
+        read(5)
+        machine.compact("", reply(SUMMARY))
+        read(4)
+        machine.pause(90)
+        read(1)
+        machine.compact("keep the names", reply(SUMMARY))
+        read(1)
+        machine.compact("keep the names", reply())
+        read(1)
+        machine.overflow(1, reply(SUMMARY))
+        machine.every_request_was_right()
+        machine.the_session_as_it_stands_could_be_sent()
+        state = machine.folded()
+        assert state is not None
+        made = {record.payload.kind for record in state.records}
+        layers = {record.payload.layer for record in state.records if isinstance(record.payload, Boundary)}
+        assert {"session_memory", "full", "extractive", "reactive"} <= layers
+        assert {ClearResults.kind, Snip.kind, Fold.kind} <= made
+    finally:
+        machine.teardown()
+
+
 def _results(item: ViewItem) -> list[ToolResultBlock]:
     return [block for block in item.blocks() if isinstance(block, ToolResultBlock)]
 
 
 TestSessions = Sessions.TestCase
+IN_CI = os.environ.get("CI") == "true"
+"""There a change is judged by more sessions, and by the same in every run."""
 TestSessions.settings = settings(
-    max_examples=20,
+    max_examples=60 if IN_CI else 20,
+    derandomize=IN_CI,
+    database=None,
     stateful_step_count=15,
     deadline=None,
     suppress_health_check=list(HealthCheck),
