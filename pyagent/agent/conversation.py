@@ -355,10 +355,13 @@ class Conversation:
             elif self._is_unanswered(entry):
                 self._journal.commit(SetHead(head_seq, reason="interrupted before an answer"))
                 self._parts.emit(PromptReturned(text, prompt.display))
+            # Without a last response nobody told the context's size since.
+            self._turn_parts.context.tell_gauge()
             self._finish("interrupted", 0, started_at, "")
         except PyagentError as error:
             if entry is None:
                 self._parts.emit(PromptReturned(text, prompt.display))
+            self._turn_parts.context.tell_gauge()
             self._journal.commit(TurnEnded("failed", str(error)))
             self._parts.emit(TurnFailed(error.kind, error.message, error.hint))
         except Exception as error:

@@ -63,6 +63,10 @@ class ContextKeeper(Protocol):
 
     def after_response(self, response: Response) -> None: ...
 
+    def tell_gauge(self) -> None:
+        """Tell how large the context is now."""
+        ...
+
 
 class TurnLimits(Protocol):
     def stop_reason(self, api_rounds: int) -> str:
