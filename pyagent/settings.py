@@ -91,6 +91,12 @@ class TerminalSettings:
     """Whether the window's title shows the session and its state."""
     is_motion_reduced: bool = False
     """Nothing moves or blinks."""
+    front_end: Literal["", "fullscreen", "plain"] = ""
+    """What opens on a terminal; empty for the full screen wherever it can be."""
+    has_screen_reader: bool = False
+    """Plain mode, worded for a screen reader."""
+    tells_cost: bool = False
+    """Whether plain mode says after each answer what it cost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,6 +223,10 @@ def _channel(value: Any) -> str:
     return str(_one_of(NOTIFICATION_CHANNELS)(_CHANNEL_NAMES_ELSEWHERE.get(_text(value), value)))
 
 
+def _front_end(value: Any) -> str:
+    return "" if value == "default" else str(_one_of(("fullscreen", "plain"))(value))
+
+
 def _editor_mode(value: Any) -> bool:
     if value not in ("normal", "vim"):
         raise ValueError("use normal or vim")
@@ -273,6 +277,9 @@ _SCALARS: Mapping[str, tuple[str, Check]] = {
     "preferredNotifChannel": ("terminal.notification_channel", _channel),
     "notifyAfterSeconds": ("terminal.notify_after_s", _number(0, MAX_NOTIFY_AFTER_S)),
     "terminalTitle": ("terminal.has_title", _flag),
+    "tui": ("terminal.front_end", _front_end),
+    "axScreenReader": ("terminal.has_screen_reader", _flag),
+    "axTellCost": ("terminal.tells_cost", _flag),
     "prefersReducedMotion": ("terminal.is_motion_reduced", _flag),
     "webSearch": ("is_web_search_on", _flag),
     "respondToBashCommands": ("answers_own_commands", _flag),

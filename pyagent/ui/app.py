@@ -20,8 +20,10 @@ from pyagent.ui import commands
 from pyagent.ui.blocks import Block, BlockKind
 from pyagent.ui.busy import BusyLine, QueuePanel
 from pyagent.ui.completion import Candidate, CompletionMenu
+from pyagent.ui.drafts import Draft
 from pyagent.ui.files import FileIndex
 from pyagent.ui.gauge import StatusModel
+from pyagent.ui.handover import Handover, handed_draft, refusal, target
 from pyagent.ui.history import PromptHistory, Recall, history_path
 from pyagent.ui.keymap import bound
 from pyagent.ui.prompt import Prompt
@@ -35,7 +37,7 @@ from pyagent.ui.theme import THEMES
 from pyagent.ui.theming import Colours, first_theme_setting
 from pyagent.ui.too_small import TooSmall, is_too_small
 from pyagent.ui.transcript import Transcript
-from pyagent.ui.words import short_path
+from pyagent.ui.words import next_mode, short_path
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -57,9 +59,6 @@ ESCAPE_AGAIN_S = 0.5
 
 TALL_ROWS = 20
 """From this height on there is a blank row to spare between the conversation and what stands below it."""
-
-MODE_CYCLE = ("default", "acceptEdits", "plan")
-"""What Shift+Tab goes through. Never bypassPermissions: that takes a command or a flag."""
 
 
 class PyagentApp(PromptApp):
@@ -117,6 +116,8 @@ class PyagentApp(PromptApp):
         self.has_focus_reported: bool | None = None
         """Whether the terminal says it is looked at; None if it never told."""
         self.is_leaving = False
+        self.handover: Handover | None = None
+        """What the other front end is to go on with, once this one has left."""
         self.version_text = version or __version__
         self.view: SessionView | None = None
         """The session, from the first paint on."""
@@ -190,6 +191,9 @@ class PyagentApp(PromptApp):
         if self._invocation.options.prompt:
             self.view.submit(self._invocation.options.prompt)
         self.colours.ask_terminal()
+        draft = handed_draft(self._invocation.options.environ)
+        if draft:
+            self._prompt.set_text(draft)
         self._desk.begin(self._prompt, is_typed_in=bool(self._typed_ahead))
         self._replay_typed_ahead()
 
@@ -249,8 +253,27 @@ class PyagentApp(PromptApp):
                 self._session.switch_vim()
             case "keybindings":
                 self._desk.edit_keys()
+            case "tui":
+                self._switch_front_end(argument)
             case _:
                 raise AssertionError(f"/{name} is in the table, but nothing here runs it")
+
+    def _switch_front_end(self, argument: str) -> None:
+        """Leave, for the front end that is to go on with this session."""
+        to, status = target(argument, here="fullscreen"), self._session.status
+        if to is None:
+            self.show_hint("There are two front ends: /tui plain and /tui fullscreen.")
+            return
+        problem = refusal(self._invocation.options, is_busy=status.is_busy, is_there=to == "fullscreen")
+        if problem:
+            self.show_hint(problem)
+            return
+        has_prompt = any(block.kind is BlockKind.USER for block in self._session.blocks)
+        session_id = status.session_id if has_prompt else ""
+        self.handover = Handover(to, status.model, status.mode or "default", session_id, self._prompt.kept_text)
+        self._prompt.bring_back(Draft())
+        self._prompt.set_text("")
+        self._leave(0)
 
     def _copy_answer(self, argument: str) -> None:
         answers = [block.text for block in self._session.blocks if block.kind is BlockKind.ASSISTANT]
@@ -363,9 +386,7 @@ class PyagentApp(PromptApp):
     def action_next_mode(self) -> None:
         if self._is_dialog_open:
             raise SkipAction
-        now = self._session.status.mode
-        after = MODE_CYCLE[(MODE_CYCLE.index(now) + 1) % len(MODE_CYCLE)] if now in MODE_CYCLE else MODE_CYCLE[0]
-        self._session.command("mode", after)
+        self._session.command("mode", next_mode(self._session.status.mode))
 
     def action_pick_model(self) -> None:
         if self._is_dialog_open:

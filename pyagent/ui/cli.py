@@ -217,6 +217,7 @@ def build_parser() -> argparse.ArgumentParser:
     general.add_argument("-v", "--version", action="store_true", help="show the version and exit")
     general.add_argument("--verbose", action="store_true", help="show tool output and thinking unfolded")
     general.add_argument("--plain", action="store_true", help="line by line instead of a full screen")
+    general.add_argument("--tui", choices=["fullscreen", "plain"], metavar="fullscreen|plain", help="which front end")
     general.add_argument("--ax-screen-reader", action="store_true", help="plain mode worded for screen readers")
     general.add_argument(
         "--debug", nargs="?", const="", metavar="CATEGORIES", help="log what happens; !name leaves out"
@@ -296,10 +297,11 @@ def build_invocation(args: argparse.Namespace, environ: Mapping[str, str]) -> In
     Raises:
         UsageError: flags that contradict each other or cannot be used.
     """
-    reader = "flag" if args.ax_screen_reader else "env" if _is_on(environ.get("CLAUDE_AX_SCREEN_READER", "")) else ""
+    options = flag_values.launch_options(args, environ, is_headless=args.print)
+    reader, is_plain = _wants_plain(args, options, environ)
     front_end = choose_front_end(
         is_print=args.print,
-        is_plain=args.plain or bool(reader),
+        is_plain=is_plain,
         are_ttys=(_is_tty(sys.stdin), _is_tty(sys.stdout), _is_tty(sys.stderr)),
         term=environ.get("TERM", ""),
     )
@@ -331,7 +333,7 @@ def build_invocation(args: argparse.Namespace, environ: Mapping[str, str]) -> In
         if value and output_format is not OutputFormat.STREAM_JSON:
             raise UsageError(f"{flag} needs --output-format stream-json.")
     invocation = Invocation(
-        options=flag_values.launch_options(args, environ, is_headless=front_end is FrontEnd.HEADLESS),
+        options=options,
         front_end=front_end,
         output_format=output_format,
         is_input_stream_json=is_input_stream_json,
@@ -348,6 +350,28 @@ def build_invocation(args: argparse.Namespace, environ: Mapping[str, str]) -> In
     if front_end is FrontEnd.HEADLESS:
         return _with_piped_prompt(invocation)
     return invocation
+
+
+def _wants_plain(args: argparse.Namespace, options: LaunchOptions, environ: Mapping[str, str]) -> tuple[str, bool]:
+    """What turned the screen reader mode on (empty: nothing did), and whether plain mode is asked for."""
+    if args.print:
+        return "", False
+    if args.ax_screen_reader:
+        return "flag", True
+    if args.tui == "fullscreen" and not args.plain:
+        return "", False
+    if _is_on(environ.get("CLAUDE_AX_SCREEN_READER", "")):
+        return "env", True
+    if args.plain or args.tui == "plain":
+        is_plain = True
+    else:
+        is_plain = _is_on(environ.get("CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN", ""))
+    from pyagent.agent.config import load_settings
+
+    # Trust makes no difference to these, and what is wrong with the files is told once the session is open.
+    wanted = load_settings(options, is_trusted=False).settings.terminal
+    reader = "settings" if wanted.has_screen_reader else ""
+    return reader, is_plain or bool(reader) or (wanted.front_end == "plain" and args.tui is None)
 
 
 def choose_front_end(*, is_print: bool, is_plain: bool, are_ttys: tuple[bool, bool, bool], term: str) -> FrontEnd:

@@ -83,6 +83,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("theme", "change the colours", argument="[name]"),
     SlashCommand("vim", "edit the input line as vim does, or no longer", "screen"),
     SlashCommand("keybindings", "change the keys in your editor", "screen"),
+    SlashCommand("tui", "go on in the other front end", "screen", argument="[fullscreen|plain]"),
     SlashCommand("exit", "leave", "screen", ("quit",)),
 )
 """All commands, in the order help lists them."""

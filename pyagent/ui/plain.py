@@ -9,8 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import FrameType
@@ -19,9 +18,6 @@ from typing import assert_never
 from pyagent import __version__
 from pyagent.errors import READING
 from pyagent.events import (
-    NOBODY_ANSWERS,
-    AnswerPermission,
-    AnswerQuestion,
     CompactionEnded,
     CompactionFinished,
     CompactionStarted,
@@ -30,12 +26,11 @@ from pyagent.events import (
     Interrupt,
     Notice,
     PermissionNeeded,
-    PermissionQuestion,
     PermissionSettled,
     PromptReturned,
-    Question,
     QuestionAsked,
     RecordCommitted,
+    ReplayFinished,
     Report,
     RetryScheduled,
     RewindOffered,
@@ -47,37 +42,47 @@ from pyagent.events import (
     Shutdown,
     StreamSilent,
     SubmitPrompt,
+    ToolFinished,
     TurnFailed,
     TurnFinished,
 )
 from pyagent.launch import AgentHandle, AgentStarter
 from pyagent.log import ShellRan
 from pyagent.ui import commands
-from pyagent.ui.choosing import OtherSessions, memory_items, mode_items, model_items
+from pyagent.ui.blocks import BlockKind
 from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, silence
+from pyagent.ui.clipboard import clipboard_routes, copy_by_program, copy_sequences
+from pyagent.ui.handover import Handover, hand_over, handed_draft, refusal, target
 from pyagent.ui.history import PromptHistory, history_path
+from pyagent.ui.keybindings_file import own_file
 from pyagent.ui.leftovers import cure_terminal
 from pyagent.ui.lines import inert
 from pyagent.ui.log_file import errors_to_log
 from pyagent.ui.pages.layout import page_text
-from pyagent.ui.plain_input import LineReader, StreamReader, TerminalReader
+from pyagent.ui.plain_dialogs import NEEDS_CHOICE, PlainDialogs
+from pyagent.ui.plain_input import LineReader, NextModeKey, StreamReader, TerminalReader
 from pyagent.ui.plain_output import PlainPrinter
-from pyagent.ui.plain_sessions import choose_session
 from pyagent.ui.reduce import TranscriptFold
-from pyagent.ui.rewinding import point_items, way_items, whole_diff
-from pyagent.ui.sequences import OUTPUT_MARK, PROMPT_MARK, done_mark
+from pyagent.ui.sequences import BELL, OUTPUT_MARK, PROMPT_MARK, done_mark
 from pyagent.ui.status import SessionStatus, reduce_status
 from pyagent.ui.terminal_kind import has_marks
+from pyagent.ui.words import next_mode
 
 ANSWER_TIMEOUT_S = 2.0
 """How long the next input line waits for a command's answer to begin; most come within milliseconds."""
 
+POLL_S = 0.1
+"""How often a working agent's person is looked after: what they type is queued without a wait anyone would notice."""
+
+QUIET_S = 3.0
+"""After the start nothing calls or speaks up on its own: a screen reader is still reading the first lines."""
+
+LONG_TOOL_S = 5.0
+"""A tool that took longer is called out at its end: the person has turned to something else."""
+
 CLOSE_TIMEOUT_S = 5.0
 AGAIN_S = 2.0
 """Time in which a second Ctrl+C leaves."""
-
-MAX_CHOICES = 30
-"""Entries of a numbered list; the command takes a name or id for everything beyond."""
 
 
 class _Terminated(Exception):
@@ -95,7 +100,9 @@ def run_plain(invocation: Invocation, starter: AgentStarter) -> int:
     is_tty = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     if is_tty:
         cure_terminal(options.home, sys.stdout.fileno())
-    reader: LineReader = TerminalReader(history, options.cwd) if is_tty else StreamReader(sys.stdin)
+    reader: LineReader = StreamReader(sys.stdin)
+    if is_tty:
+        reader = TerminalReader(history, options.cwd, tells_deleted=bool(invocation.screen_reader_via))
     for number, exit_code in ((signal.SIGTERM, EXIT_TERMINATED), (signal.SIGHUP, 129)):
         signal.signal(number, _raising(exit_code))
     with errors_to_log(options.log_path, options.environ):
@@ -105,7 +112,9 @@ def run_plain(invocation: Invocation, starter: AgentStarter) -> int:
 def _hold_session(invocation: Invocation, starter: AgentStarter, reader: LineReader) -> int:
     inbox: SimpleQueue[Event] = SimpleQueue()
     handle = starter(invocation.options, lambda event: inbox.put(event))
-    session = PlainSession(invocation, handle, inbox, reader, PlainPrinter(_write, is_verbose=invocation.is_verbose))
+    is_spoken = bool(invocation.screen_reader_via)
+    printer = PlainPrinter(_write, is_verbose=invocation.is_verbose, is_spoken=is_spoken)
+    session = PlainSession(invocation, handle, inbox, reader, printer)
     try:
         exit_code = session.run()
     except BrokenPipeError:
@@ -117,6 +126,8 @@ def _hold_session(invocation: Invocation, starter: AgentStarter, reader: LineRea
         exit_code = EXIT_INTERRUPTED
     handle.send(Shutdown())
     handle.close(CLOSE_TIMEOUT_S)
+    if session.handover is not None and exit_code == 0:
+        hand_over(session.handover, invocation)
     return exit_code
 
 
@@ -157,12 +168,24 @@ class PlainSession:
         self._printer = printer
         self._fold = TranscriptFold()
         self._status = SessionStatus()
-        self._has_marks = reader.is_interactive and has_marks(invocation.options.environ)
-        self._is_closed = False
+        environ = invocation.options.environ
+        is_spoken = bool(invocation.screen_reader_via) and environ.get("TERM", "") not in ("", "dumb", "unknown")
+        self._has_marks = reader.is_interactive and (is_spoken or has_marks(environ))
+        self._is_closed = self._is_resumed = False
         self._is_leaving = False
         self._has_failed = False
+        self._tells_cost = False
+        self._told_usd = 0.0
         self._interrupted_at_s = float("-inf")
-        self._draft = ""
+        self._draft = handed_draft(invocation.options.environ)
+        self._asked_count = 0
+        """Prompts that were sent and are not answered."""
+        self.handover: Handover | None = None
+        """What the other front end is to go on with, once this one has left."""
+        self._later: list[str] = []
+        """Lines typed while the agent was at work, for when it is done."""
+        self._opened_at_s = time.monotonic()
+        self._dialogs = PlainDialogs(invocation.options, reader, printer, handle.send, self._bell)
         self._rewind: RewindOffered | RewindPlanned | None = None
         """What `/rewind` offers, until something is chosen."""
 
@@ -174,13 +197,18 @@ class PlainSession:
         self._drain(lambda event: isinstance(event, SessionOpened))
         if self._is_closed:
             return EXIT_FAILURE
+        if self._is_resumed:
+            self._drain(lambda event: isinstance(event, ReplayFinished))
         if self._invocation.picks_session:
             self._command("resume", "")
         if self._invocation.options.prompt:
             self._submit(self._invocation.options.prompt)
         while not self._is_over:
-            self._drain_pending()
-            self._bell()
+            if not self._is_quiet:
+                self._drain_pending()
+            if self._later:
+                self._take_line(self._later.pop(0))
+                continue
             self._mark(PROMPT_MARK)
             try:
                 line = self._reader.read(self._prompt_words(), self._draft)
@@ -189,11 +217,16 @@ class PlainSession:
                     break
                 self._printer.line("Ctrl+C again to leave.")
                 continue
+            except NextModeKey as key:
+                self._draft = key.draft
+                self._command("mode", next_mode(self._status.mode))
+                continue
             self._draft = ""
             if line is None:
                 break
             self._take_line(line)
-        self._say_goodbye()
+        if self.handover is None:
+            self._say_goodbye()
         return EXIT_FAILURE if self._has_failed and not self._reader.is_interactive else 0
 
     @property
@@ -204,9 +237,15 @@ class PlainSession:
         mode = "" if self._status.mode in ("", "default") else f"{self._status.mode} "
         return f"{mode}> "
 
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether a screen reader is still reading out how the session begins."""
+        return bool(self._invocation.screen_reader_via) and time.monotonic() - self._opened_at_s < QUIET_S
+
     def _bell(self) -> None:
-        if self._invocation.screen_reader_via:
-            self._printer.raw("\a")
+        """Call the person at a screen reader: an answer is there, or a question."""
+        if self._invocation.screen_reader_via and not self._is_quiet:
+            self._printer.raw(BELL)
 
     def _mark(self, sequence: str) -> None:
         """Mark where a turn begins or ends, for the terminal to jump to."""
@@ -253,30 +292,54 @@ class PlainSession:
         if not self._reader.is_interactive:
             self._submit(line)
             return
-        options = self._invocation.options
-        items = memory_items(Path(self._status.cwd or options.cwd), options.home)
-        chosen = self._choose([f"{item.label} ({item.detail})" for item in items])
-        if chosen is not None:
-            self._run_command("remember", f"{items[chosen].id} {text}")
+        scope = self._dialogs.memory_scope(Path(self._status.cwd or self._invocation.options.cwd))
+        if scope:
+            self._run_command("remember", f"{scope} {text}")
 
     def _submit(self, text: str) -> None:
         had_failed, self._has_failed = self._has_failed, False
         self._mark(OUTPUT_MARK)
-        self._handle.send(SubmitPrompt(text))
-        self._drain(lambda event: isinstance(event, TurnFinished | TurnFailed))
+        self._send_prompt(text)
+        self._drain(lambda event: isinstance(event, TurnFinished | TurnFailed) and not self._asked_count)
+        self._bell()
+        self._say_cost()
         self._mark(done_mark(EXIT_FAILURE if self._has_failed else 0))
         self._has_failed = self._has_failed or had_failed
 
+    def _send_prompt(self, text: str) -> None:
+        self._asked_count += 1
+        self._handle.send(SubmitPrompt(text))
+
+    def _take_typed_ahead(self) -> None:
+        """What was typed while the agent works: prompts are queued, all else waits until it is done."""
+        for line in self._reader.typed_ahead():
+            if not line.strip():
+                continue
+            if isinstance(commands.read_typed(line), commands.Prompt):
+                self._printer.typed(line)
+                self._printer.line(f"queued: {line}")
+                self._send_prompt(line)
+            else:
+                self._later.append(line)
+
+    def _say_cost(self) -> None:
+        """What the turn cost, where that is wanted: a screen reader has no bar to glance at."""
+        cost = self._status.cost
+        if cost is None or not self._tells_cost:
+            return
+        turn_usd, self._told_usd = cost.total_usd - self._told_usd, cost.total_usd
+        self._printer.line(f"Cost: ${turn_usd:.4f}, ${cost.total_usd:.4f} in all")
+
     def _command(self, name: str, argument: str) -> None:
         """Send a command and wait for its answer, or for the end of a compaction it began."""
-        if name in ("resume", "view", "model", "mode") and not argument:
-            argument = self._chosen_for(name)
+        if name in NEEDS_CHOICE and not argument:
+            argument = self._dialogs.chosen_for(name, self._status.session_id)
             if not argument:
                 return
         self._run_command(name, argument)
         while self._rewind is not None:
             offered, self._rewind = self._rewind, None
-            argument = self._chosen_rewind(offered)
+            argument = self._dialogs.chosen_rewind(offered)
             if argument:
                 self._run_command("rewind", argument)
 
@@ -292,44 +355,6 @@ class PlainSession:
         if is_answered and self._status.is_compacting:
             self._drain(lambda event: isinstance(event, CompactionFinished | CompactionEnded))
 
-    def _chosen_for(self, name: str) -> str:
-        """What a person picks from a numbered list for a command that needs an argument; empty for nothing."""
-        if not self._reader.is_interactive:
-            self._printer.line(f"/{name} needs an argument here.")
-            return ""
-        match name:
-            case "resume" | "view":
-                sessions = OtherSessions(self._invocation.options, self._status.session_id)
-                sessions.load()
-                return choose_session(sessions, self._reader.read, self._printer.line)
-            case "model":
-                items = model_items()
-            case _:
-                items = mode_items()
-        items = items[:MAX_CHOICES]
-        if not items:
-            self._printer.line("There is nothing to choose from.")
-            return ""
-        chosen = self._choose([f"{item.label} ({item.detail})" for item in items])
-        return "" if chosen is None else items[chosen].id
-
-    def _chosen_rewind(self, offered: RewindOffered | RewindPlanned) -> str:
-        """The argument of `/rewind` for what a person picks from a numbered list; empty for nothing."""
-        if isinstance(offered, RewindPlanned):
-            for remark in (offered.problem, whole_diff(offered)):
-                if remark:
-                    self._printer.line(remark)
-            items = way_items(offered)
-        else:
-            items = point_items(offered, datetime.now(UTC))
-        if not self._reader.is_interactive:
-            for item in items[:MAX_CHOICES]:
-                self._printer.line(f"/rewind {item.id}: {item.label} ({item.detail})")
-            return ""
-        items = items[:MAX_CHOICES]
-        chosen = self._choose([f"{item.label} ({item.detail})" for item in items])
-        return "" if chosen is None else items[chosen].id
-
     def _run_here(self, name: str, argument: str) -> None:
         match name:
             case "help":
@@ -340,8 +365,49 @@ class PlainSession:
                 self._printer.line("Alt+Enter breaks the line; Ctrl+C stops a turn; Ctrl+D or /exit leaves.")
             case "exit":
                 self._is_leaving = True
+            case "copy":
+                self._copy_answer(argument)
+            case "vim":
+                is_vim = self._reader.switch_vim(None)
+                self._printer.line(f"The input line is edited {'as vim does' if is_vim else 'as usual'}.")
+            case "keybindings":
+                path = own_file(self._invocation.options.home)
+                self._printer.line(f"Keys of the full screen are set in {path}; plain mode has those of the shell.")
+            case "tui":
+                self._switch_front_end(argument)
             case _:
-                self._printer.line(f"/{name} works on the full screen only.")
+                raise AssertionError(f"/{name} is in the table, but nothing here runs it")
+
+    def _switch_front_end(self, argument: str) -> None:
+        """Leave, for the front end that is to go on with this session."""
+        to, status = target(argument, here="plain"), self._status
+        if to is None:
+            self._printer.line("There are two front ends: /tui plain and /tui fullscreen.")
+            return
+        problem = refusal(self._invocation.options, is_busy=status.is_busy, is_there=to == "plain")
+        if not problem and not (self._reader.is_interactive and sys.stderr.isatty()):
+            problem = "The full screen needs a terminal for input and output."
+        if problem:
+            self._printer.line(problem)
+            return
+        session_id = status.session_id if self._printer.has_prompt else ""
+        self.handover = Handover(to, status.model, status.mode or "default", session_id, "\n".join(self._later))
+        self._is_leaving = True
+
+    def _copy_answer(self, argument: str) -> None:
+        answers = [block.text for block in self._fold.blocks if block.kind is BlockKind.ASSISTANT]
+        number = int(argument) if argument.isdecimal() and int(argument) > 0 else 1
+        if len(answers) < number:
+            self._printer.line("There is no such answer to copy.")
+            return
+        environ, text = self._invocation.options.environ, answers[-number]
+        routes = clipboard_routes(environ)
+        has_copied = bool(routes.command) and copy_by_program(routes.command, text, environ)
+        if not has_copied and self._reader.is_interactive:
+            for sequence in copy_sequences(environ, text):
+                self._printer.raw(sequence)
+                has_copied = True
+        self._printer.line("Copied." if has_copied else "There is no clipboard to copy to.")
 
     # ── events ──
 
@@ -351,10 +417,10 @@ class PlainSession:
         while not self._is_closed:
             try:
                 left_s = None if ends_at_s is None else max(0.0, ends_at_s - time.monotonic())
-                event = self._inbox.get(timeout=left_s)
+                event = self._next_event(left_s)
+                if event is None:
+                    return False
                 self._take(event)
-            except Empty:
-                return False
             except KeyboardInterrupt:
                 if self._is_second_interrupt():
                     raise
@@ -364,6 +430,19 @@ class PlainSession:
             if is_last(event):
                 return True
         return False
+
+    def _next_event(self, wait_s: float | None) -> Event | None:
+        """The next event, None if none comes within `wait_s` (None: wait for ever). A person may type meanwhile."""
+        ends_at_s = None if wait_s is None else time.monotonic() + wait_s
+        while True:
+            left_s = POLL_S if ends_at_s is None else min(POLL_S, ends_at_s - time.monotonic())
+            try:
+                return self._inbox.get(timeout=max(left_s, 0.0))
+            except Empty:
+                if ends_at_s is not None and time.monotonic() >= ends_at_s:
+                    return None
+                if self._asked_count:
+                    self._take_typed_ahead()
 
     def _drain_pending(self) -> None:
         while True:
@@ -384,6 +463,10 @@ class PlainSession:
             self._printer.show(change)
         match event:
             case SessionOpened():
+                self._is_resumed = event.is_resumed
+                self._asked_count = 0
+                self._tells_cost = event.terminal.tells_cost
+                self._reader.switch_vim(event.is_vim, dict(event.insert_remaps))
                 place = f" ({event.git_branch})" if event.git_branch else ""
                 self._printer.line(f"pyagent {__version__} · {event.model} · {event.cwd}{place}")
                 if event.is_offline:
@@ -391,9 +474,9 @@ class PlainSession:
                 if event.is_read_only:
                     self._drain(_ends_opening_for_reading)
             case PermissionNeeded(request_id=request_id, question=question):
-                self._ask(request_id, question)
+                self._dialogs.ask_permission(request_id, question)
             case QuestionAsked():
-                self._answer_questions(event)
+                self._dialogs.ask_questions(event)
             case PermissionSettled(is_allowed=False):
                 self._printer.line("Not allowed.")
             case RetryScheduled():
@@ -405,95 +488,23 @@ class PlainSession:
             case SettingMoved(name=name, value=value):
                 self._printer.line(f"{name}: {value}")
             case Report():
-                self._report(event)
+                text = event.text or (page_text(event.page) if event.page is not None else "")
+                self._printer.report(event.title, text)
             case RewindOffered() | RewindPlanned():
                 self._rewind = event
             case PromptReturned(text=text):
                 self._draft = inert(text)
             case TurnFailed():
                 self._has_failed = True
+                self._asked_count = max(self._asked_count - 1, 0)
+            case TurnFinished():
+                self._asked_count = max(self._asked_count - 1, 0)
+            case ToolFinished(duration_s=duration_s) if duration_s > LONG_TOOL_S:
+                self._bell()
             case ConversationClosed():
                 self._is_closed = True
             case _:
                 pass
-
-    def _ask(self, request_id: str, question: PermissionQuestion) -> None:
-        self._printer.question(question)
-        if not self._reader.is_interactive:
-            self._printer.line("Answered no: nobody is at a terminal.")
-            self._handle.send(AnswerPermission(request_id, "no", "Nobody is here to be asked."))
-            return
-        options = ["Yes, once"]
-        if question.session_rule:
-            options.append(f"Yes, and allow {question.session_rule} for this session")
-        options += ["No", "No, and tell the model what to do instead"]
-        self._bell()
-        try:
-            chosen = self._choose(options, {"y": "Yes, once", "n": "No"})
-        except KeyboardInterrupt:
-            self._handle.send(Interrupt())
-            return
-        picked = "No" if chosen is None else options[chosen]
-        if picked.startswith("Yes"):
-            self._handle.send(AnswerPermission(request_id, "once" if chosen == 0 else "session"))
-        else:
-            feedback = ""
-            if picked != "No":
-                feedback = self._reader.read("What should the model do instead? ") or ""
-            self._handle.send(AnswerPermission(request_id, "no", feedback.strip()))
-
-    def _answer_questions(self, asked: QuestionAsked) -> None:
-        if not self._reader.is_interactive:
-            self._printer.line("The model has questions; nobody is at a terminal to answer them.")
-            self._handle.send(AnswerQuestion(asked.request_id, reason=NOBODY_ANSWERS))
-            return
-        answers: list[tuple[str, ...]] = []
-        self._bell()
-        try:
-            for question in asked.questions:
-                answers.append(self._answer_one(question))
-        except KeyboardInterrupt:
-            self._handle.send(Interrupt())
-            return
-        if not any(answers):
-            answers.clear()
-        reason = "" if answers else "The user left the questions unanswered."
-        self._handle.send(AnswerQuestion(asked.request_id, tuple(answers), reason))
-
-    def _answer_one(self, question: Question) -> tuple[str, ...]:
-        """The labels chosen by number, or other words as they were typed; empty for no answer."""
-        self._printer.line(f"Question: {question.text}")
-        for number, option in enumerate(question.options, start=1):
-            self._printer.line(f"{number}. {option.label}" + (f": {option.description}" if option.description else ""))
-        how = "Numbers, separated by commas" if question.is_multi_select else "A number"
-        line = (self._reader.read(f"{how}, or your own words: ") or "").strip()
-        parts = [part.strip() for part in line.split(",")] if question.is_multi_select else [line]
-        if all(part.isdecimal() and 1 <= int(part) <= len(question.options) for part in parts):
-            return tuple(question.options[int(part) - 1].label for part in dict.fromkeys(parts))
-        return (line,) if line else ()
-
-    def _choose(self, options: list[str], letters: Mapping[str, str] | None = None) -> int | None:
-        """The index of the chosen option; None for none. `letters` are options known by their first letter, so that
-        `y` and `yes` are answers too."""
-        for number, option in enumerate(options, start=1):
-            self._printer.line(f"{number}. {option}")
-        while True:
-            line = self._reader.read("Enter selection: ")
-            if line is None or not line.strip():
-                return None
-            if line.strip().isdecimal() and 1 <= int(line) <= len(options):
-                return int(line) - 1
-            word = line.strip().lower()
-            named = (letters or {}).get(word[:1])
-            if named is not None and word in ("y", "yes", "n", "no"):
-                return options.index(named)
-            self._printer.line(f"Type a number from 1 to {len(options)}, or nothing.")
-
-    def _report(self, report: Report) -> None:
-        self._printer.line(report.title)
-        text = report.text or (page_text(report.page) if report.page is not None else "")
-        if text:
-            self._printer.line(text)
 
     def _say_goodbye(self) -> None:
         if self._status.cost is not None and self._status.cost.total_usd:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+import select
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
-from pyagent.ui import commands
-from pyagent.ui.files import FileIndex
 from pyagent.ui.history import PromptHistory
 
-if TYPE_CHECKING:
-    from prompt_toolkit.document import Document
-
-MAX_FILE_MATCHES = 50
-"""Offered for one `@`; more is answered by one more letter."""
-
+PIECE_BYTES = 65_536
+"""Read at once of what was typed ahead; more than a terminal ever holds back."""
 
 _WORD = re.compile(r"^(/)([\w:.-]*)$|(?:^|\s)(@)(\S*)$")
 
@@ -29,6 +26,14 @@ def word_before_cursor(text: str) -> tuple[str, str]:
     return (found[1], found[2]) if found[1] else (found[3], found[4])
 
 
+class NextModeKey(Exception):
+    """Shift+Tab: the next permission mode is wanted; `draft` is what stood on the line."""
+
+    def __init__(self, draft: str) -> None:
+        super().__init__(draft)
+        self.draft = draft
+
+
 class LineReader(Protocol):
     """A source of input lines."""
 
@@ -36,7 +41,19 @@ class LineReader(Protocol):
     """Whether a person can answer a question."""
 
     def read(self, prompt: str, draft: str = "") -> str | None:
-        """The next line, None at the end of input. Raises KeyboardInterrupt on Ctrl+C."""
+        """The next prompt or command, None at the end of input. Raises KeyboardInterrupt on Ctrl+C, NextModeKey."""
+        ...
+
+    def answer(self, prompt: str) -> str | None:
+        """The next line as an answer to a question: in no history, and completed by nothing."""
+        ...
+
+    def typed_ahead(self) -> list[str]:
+        """Whole lines a person typed while nobody asked for any. Never waits."""
+        ...
+
+    def switch_vim(self, is_vim: bool | None, insert_remaps: Mapping[str, str] | None = None) -> bool:
+        """Edit as vim does, or no longer; None for the other of the two. What it is now."""
         ...
 
 
@@ -61,6 +78,15 @@ class StreamReader:
             if not line.endswith("\\"):
                 return "\n".join(lines)
 
+    def answer(self, prompt: str) -> str | None:
+        return self.read(prompt)
+
+    def typed_ahead(self) -> list[str]:
+        return []
+
+    def switch_vim(self, is_vim: bool | None, insert_remaps: Mapping[str, str] | None = None) -> bool:
+        return False
+
 
 class TerminalReader:
     """Lines of a person: Enter sends, Alt+Enter breaks the line, Ctrl+X Ctrl+E opens the editor.
@@ -70,50 +96,57 @@ class TerminalReader:
 
     is_interactive = True
 
-    def __init__(self, history: PromptHistory, cwd: Path) -> None:
+    def __init__(self, history: PromptHistory, cwd: Path, *, tells_deleted: bool = False) -> None:
+        """`tells_deleted`: say what a key that deletes more than a character took away."""
         # Imported here: only plain mode on a terminal needs it, and it takes a third of a second.
         from prompt_toolkit import PromptSession
-        from prompt_toolkit.completion import Completer, Completion
         from prompt_toolkit.history import InMemoryHistory
-        from prompt_toolkit.key_binding import KeyBindings
 
-        files = FileIndex(cwd)
-        files.refresh()
-
-        class Names(Completer):
-            """Commands at the start of the line, files behind an `@`."""
-
-            def get_completions(self, document: Document, complete_event: Any) -> Iterable[Completion]:
-                sign, query = word_before_cursor(document.text_before_cursor)
-                if sign == "/":
-                    for command in commands.COMMANDS:
-                        if command.name.startswith(query):
-                            yield Completion(command.name, -len(query), display_meta=command.help)
-                elif sign == "@":
-                    found = [path for path in files.paths() if query.lower() in path.lower()]
-                    for path in found[:MAX_FILE_MATCHES]:
-                        yield Completion(path, -len(query))
-
-        keys = KeyBindings()
-
-        @keys.add("escape", "enter")
-        def _(event: Any) -> None:
-            event.current_buffer.insert_text("\n")
+        from pyagent.ui.plain_keys import Names, prompt_keys
 
         self._history = history
+        self._keys = prompt_keys(tells_deleted=tells_deleted)
         self._session: PromptSession[str] = PromptSession(
             history=InMemoryHistory(list(history.entries)),
-            completer=Names(),
+            completer=Names(cwd),
             complete_while_typing=False,
             enable_open_in_editor=True,
-            key_bindings=keys,
+            key_bindings=self._keys,
         )
+        self._question: PromptSession[str] = PromptSession()
 
     def read(self, prompt: str, draft: str = "") -> str | None:
         try:
             text = self._session.prompt(prompt, default=draft)
         except EOFError:
             return None
-        if prompt.endswith("> "):
-            self._history.add(text)
+        self._history.add(text)
         return text
+
+    def answer(self, prompt: str) -> str | None:
+        try:
+            return self._question.prompt(prompt)
+        except EOFError:
+            return None
+
+    def typed_ahead(self) -> list[str]:
+        # Between two prompts the terminal hands lines over only when they are whole.
+        fd, data = sys.stdin.fileno(), b""
+        while select.select([fd], [], [], 0)[0]:
+            piece = os.read(fd, PIECE_BYTES)
+            if not piece:
+                break
+            data += piece
+        return data.decode("utf-8", "replace").splitlines()
+
+    def switch_vim(self, is_vim: bool | None, insert_remaps: Mapping[str, str] | None = None) -> bool:
+        from prompt_toolkit.enums import EditingMode
+
+        from pyagent.ui.plain_keys import add_insert_remaps
+
+        if insert_remaps:
+            add_insert_remaps(self._keys, insert_remaps)
+        was_vim = self._session.editing_mode is EditingMode.VI
+        wants_vim = not was_vim if is_vim is None else is_vim
+        self._session.editing_mode = EditingMode.VI if wants_vim else EditingMode.EMACS
+        return wants_vim

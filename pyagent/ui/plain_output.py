@@ -10,6 +10,7 @@ from pyagent.ui.blocks import LIVE_STATES, Block, BlockKind, BlockState, DiffKin
 from pyagent.ui.diff import diff_counts, diff_lines
 from pyagent.ui.lines import inert
 from pyagent.ui.reduce import AllReplaced, BlockGone, BlockPut, Change, TextGrown
+from pyagent.ui.spoken import SpokenLines, spoken, spoken_report
 
 MAX_OUTPUT_LINES = 20
 """Of a tool's output or diff. It is read aloud or scrolls by; the whole of it stands in the session."""
@@ -20,8 +21,11 @@ _SIGNS = {DiffKind.ADDED: "+", DiffKind.REMOVED: "-", DiffKind.CONTEXT: " ", Dif
 class PlainPrinter:
     """Turns changes of the transcript into text for `write`."""
 
-    def __init__(self, write: Callable[[str], None], *, is_verbose: bool) -> None:
+    def __init__(self, write: Callable[[str], None], *, is_verbose: bool, is_spoken: bool = False) -> None:
+        """`is_spoken`: worded for a screen reader."""
         self._write = write
+        self._is_spoken = is_spoken
+        self._lines = SpokenLines()
         self._is_verbose = is_verbose
         self._blocks: dict[str, Block] = {}
         self._printed: dict[str, BlockState] = {}
@@ -37,7 +41,18 @@ class PlainPrinter:
     def line(self, text: str) -> None:
         """Print a line of pyagent's own or of outside text."""
         self._close_stream()
-        self._write(inert(text).rstrip("\n") + "\n")
+        text = inert(text).rstrip("\n")
+        self._write((spoken(text) if self._is_spoken else text) + "\n")
+
+    def report(self, title: str, text: str) -> None:
+        """Print the answer to a command."""
+        self.line(title)
+        if text:
+            self.line(spoken_report(text) if self._is_spoken else text)
+
+    def _stream(self, text: str) -> None:
+        """Print a piece of a text whose line is still open."""
+        self._write(self._lines.feed(inert(text)) if self._is_spoken else inert(text))
 
     def raw(self, text: str) -> None:
         """Write a control character of our own (the bell)."""
@@ -51,7 +66,7 @@ class PlainPrinter:
                 self._put(block)
             case TextGrown(block_id=block_id, delta=delta):
                 if block_id == self._streaming:
-                    self._write(inert(delta))
+                    self._stream(delta)
             case BlockGone(block_id=block_id):
                 self._blocks.pop(block_id, None)
             case AllReplaced(blocks=blocks):
@@ -111,8 +126,9 @@ class PlainPrinter:
         self._printed[block.id] = block.state
         if before is None:
             self._close_stream()
-            self._write(label + inert(block.text))
+            self._write(label)
             self._streaming = block.id
+            self._stream(block.text)
         if block.state is not BlockState.STREAMING:
             if block.state is not BlockState.DONE and before is not None:
                 self._write(f" [{block.state}]")
@@ -121,7 +137,7 @@ class PlainPrinter:
     def _close_stream(self) -> None:
         if self._streaming:
             self._streaming = ""
-            self._write("\n")
+            self._write(self._lines.finish() + "\n" if self._is_spoken else "\n")
 
     def _put_tool(self, block: Block) -> None:
         before = self._printed.get(block.id)

@@ -148,6 +148,11 @@ class Prompt(TextArea):
         return self._stashed
 
     @property
+    def kept_text(self) -> str:
+        """What is typed and what was put aside, with the chips expanded."""
+        return self._pastes.expand("\n".join(text for text in (self.text, self._stashed) if text))
+
+    @property
     def draft(self) -> Draft:
         """All that would be lost with the program."""
         pastes, images = self._pastes.used_in(f"{self.text}\n{self._stashed}")

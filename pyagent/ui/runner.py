@@ -49,6 +49,10 @@ def run_screen(invocation: Invocation, starter: AgentStarter) -> int:
         return exit_code or EXIT_FAILURE
     if exit_code == EXIT_FAILURE:
         print(f"pyagent: the screen ended by a mistake of pyagent's; see {options.log_path}", file=sys.stderr)
+    if app.handover is not None and exit_code == 0:
+        from pyagent.ui.handover import hand_over
+
+        hand_over(app.handover, invocation)
     if app.view is not None and any(block.kind is BlockKind.USER for block in app.view.blocks):
         print(f"Resume this session with: pyagent --resume {app.view.status.session_id}")
     return exit_code

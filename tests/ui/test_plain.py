@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Literal
@@ -15,6 +15,7 @@ from pyagent.events import (
     CompactionFinished,
     CompactionStarted,
     ConversationClosed,
+    CostMoved,
     Event,
     PermissionNeeded,
     PermissionQuestion,
@@ -23,6 +24,7 @@ from pyagent.events import (
     RequestStarted,
     RetryScheduled,
     RunCommand,
+    SettingMoved,
     StreamSilent,
     SubmitPrompt,
     TextDelta,
@@ -33,8 +35,10 @@ from pyagent.events import (
     TurnStarted,
 )
 from pyagent.log import Boundary
+from pyagent.settings import TerminalSettings
 from pyagent.ui.cli import FrontEnd, Invocation
 from pyagent.ui.plain import PlainSession
+from pyagent.ui.plain_input import NextModeKey
 from pyagent.ui.plain_output import PlainPrinter
 from tests.ui.fake_agent import FakeAgent, launch_options, opened
 from tests.ui.records import Recorder, answer, prompt, text, tool_ran, tool_result, tool_use
@@ -45,12 +49,26 @@ class ScriptedReader:
 
     def __init__(self, lines: Sequence[str], *, is_interactive: bool = True) -> None:
         self._lines = list(lines)
+        self.ahead: list[str] = []
         self.is_interactive = is_interactive
         self.drafts: list[str] = []
 
     def read(self, prompt: str, draft: str = "") -> str | None:
         self.drafts.append(draft)
+        line = self._lines.pop(0) if self._lines else None
+        if line == "<shift+tab>":
+            raise NextModeKey("a draft")
+        return line
+
+    def answer(self, prompt: str) -> str | None:
         return self._lines.pop(0) if self._lines else None
+
+    def typed_ahead(self) -> list[str]:
+        ahead, self.ahead = self.ahead, []
+        return ahead
+
+    def switch_vim(self, is_vim: bool | None, insert_remaps: Mapping[str, str] | None = None) -> bool:
+        return bool(is_vim)
 
 
 def run(
@@ -251,3 +269,54 @@ def test_a_session_that_cannot_open_is_a_failure(tmp_path: Path) -> None:
     first = (TurnFailed("SessionError", "No such session.", ""), ConversationClosed(""))
     code, out, _ = run(tmp_path, ["hi"], turn(), first=first)
     assert (code, out) == (1, "error: No such session.\n")
+
+
+def test_what_is_typed_during_a_turn_is_queued_and_a_command_waits(tmp_path: Path) -> None:
+    reader = ScriptedReader(["one"])
+    reader.ahead = ["two", "/help"]
+    written: list[str] = []
+    inbox: SimpleQueue[Event] = SimpleQueue()
+    finished = TurnFinished("end_turn", 1, 1.0, "")
+
+    def answers(command: Command) -> Sequence[Event]:
+        # The first turn ends once the second prompt is there.
+        return [finished, finished] if command == SubmitPrompt("two") else []
+
+    agent = FakeAgent([opened()], answers)
+    agent(launch_options(tmp_path), lambda event: inbox.put(event))
+    printer = PlainPrinter(written.append, is_verbose=False)
+    session = PlainSession(Invocation(launch_options(tmp_path), FrontEnd.PLAIN), agent, inbox, reader, printer)
+    assert session.run() == 0
+    assert agent.sent(SubmitPrompt) == [SubmitPrompt("one"), SubmitPrompt("two")]
+    text = "".join(written)
+    assert text.index("queued: two") < text.index("/compact")
+
+
+def test_shift_tab_goes_to_the_next_mode_and_keeps_the_line(tmp_path: Path) -> None:
+    def answers(command: Command) -> Sequence[Event]:
+        return [SettingMoved("mode", command.argument)] if isinstance(command, RunCommand) else []
+
+    _, text, agent = run(tmp_path, ["<shift+tab>", "/exit"], answers)
+    assert agent.sent(RunCommand) == [RunCommand("mode", "acceptEdits")]
+    assert "mode: acceptEdits" in text
+
+
+@pytest.mark.parametrize("command", ["vim", "keybindings", "copy", "tui plain", "tui x", "tui fullscreen"])
+def test_every_command_of_the_screen_is_answered_here_too(tmp_path: Path, command: str) -> None:
+    _, text, agent = run(tmp_path, [f"/{command}"], lambda command: ())
+    assert len(text.splitlines()) == 2
+    assert agent.sent(RunCommand) == []
+
+
+def test_costs_are_told_after_each_answer_where_that_is_wanted(tmp_path: Path) -> None:
+    first = (opened(terminal=TerminalSettings(tells_cost=True)), CostMoved(0.02, True, 0.0, None))
+    _, text, _ = run(tmp_path, ["hi"], turn(CostMoved(0.05, True, 0.0, None)), first=first)
+    assert "Cost: $0.0500, $0.0500 in all" in text
+    assert "Cost: $" not in run(tmp_path, ["hi"], turn())[1]
+
+
+def test_a_screen_reader_hears_tables_as_pairs(tmp_path: Path) -> None:
+    written: list[str] = []
+    printer = PlainPrinter(written.append, is_verbose=False, is_spoken=True)
+    printer.report("Status", "model         offline")
+    assert "".join(written) == "Status\nmodel: offline\n"
