@@ -11,8 +11,9 @@ from typing import Literal, TypeAlias, TypeVar
 
 from pyagent.agent.background import in_daemon_thread
 from pyagent.agent.bash_policy import is_read_only_line
-from pyagent.agent.checkpoints import CheckpointError, CheckpointsUnavailableError, ShadowRepository, Snapshot
+from pyagent.agent.checkpoints import ShadowRepository, Snapshot
 from pyagent.agent.journal import Journal
+from pyagent.agent.shadow_git import CheckpointError, CheckpointsUnavailableError
 from pyagent.events import EventSink, Notice
 from pyagent.log import CheckpointTaken
 from pyagent.messages import JsonObject, scrub_surrogates

@@ -17,10 +17,10 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pyagent.agent.session_store import project_dir
-from pyagent.errors import PyagentError
+from pyagent.agent.shadow_git import ATTRIBUTES, CheckpointError, CheckpointsUnavailableError, ShadowGit
 
 MAX_FILE_BYTES = 10_000_000
 """Larger files are data or build products: they would fill the disk at every change."""
@@ -28,9 +28,6 @@ MAX_FILE_BYTES = 10_000_000
 MAX_NEW_BYTES = 500_000_000
 MAX_NEW_FILES = 50_000
 """More than this in one snapshot is a folder that nobody meant to have saved, such as a home or a disk."""
-
-GIT_TIMEOUT_S = 20.0
-"""A work tree that takes longer to look through would hold up every turn."""
 
 PRUNE_AFTER = "1.day.ago"
 """Younger objects may belong to a snapshot that another session is just taking."""
@@ -41,41 +38,10 @@ MAX_DIFF_CHARS = 50_000
 _DEFAULT_MODES = {0o100644: 0o644, 0o100755: 0o755}
 _SYMLINK, _GITLINK = 0o120000, 0o160000
 
-_CONFIG = (
-    # Without hooks, helpers and conversions: what is stored is what lies on the disk, byte for byte.
-    ("core.hooksPath", os.devnull),
-    ("core.fsmonitor", "false"),
-    ("core.autocrlf", "false"),
-    ("core.safecrlf", "false"),
-    ("core.symlinks", "true"),
-    ("core.fileMode", "true"),
-    ("core.ignoreCase", "false"),
-    ("core.protectNTFS", "false"),
-    ("core.protectHFS", "false"),
-    ("core.sparseCheckout", "false"),
-    ("core.excludesFile", os.devnull),
-    ("core.attributesFile", os.devnull),
-    ("core.looseCompression", "1"),
-    ("core.untrackedCache", "true"),
-    ("gc.auto", "0"),
-    ("diff.renames", "false"),
-)
-
-_ATTRIBUTES = b"* -text -ident -filter !eol !working-tree-encoding !diff !merge\n"
-"""Stands above every `.gitattributes` of the work tree: no filter, no line ending, no encoding is applied."""
-
 PACKED_FROM_FILES = 100
 """A snapshot of so many new files writes one pack; packs of a few files each would slow every look-up down."""
 
 ChangeKind: TypeAlias = Literal["create", "change", "delete"]
-
-
-class CheckpointError(PyagentError):
-    """No snapshot could be taken, or one could not be restored."""
-
-
-class CheckpointsUnavailableError(CheckpointError):
-    """Snapshots cannot work here at all: no git binary, or a folder too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +137,7 @@ class ShadowRepository:
         self._shared_index = self._dir / "index"
         self._last: tuple[str, bytes] | None = None
         """Newest commit of this session, and its modes."""
-        self._git = self._command()
+        self._git = ShadowGit(self._dir, self.work_tree, self._index)
         self._prepare()
 
     # ── taking ──
@@ -213,7 +179,7 @@ class ShadowRepository:
 
     def _list(self) -> _Listing:
         """What the index and the work tree hold, ignored files aside."""
-        output = self._run("ls-files", "-z", "-t", "-c", "-o", "-m", "-d", "--exclude-standard")
+        output = self._git.run("ls-files", "-z", "-t", "-c", "-o", "-m", "-d", "--exclude-standard")
         tracked, changed, nested = [], [], []
         for entry in output.split(b"\0"):
             tag, path = entry[:1], entry[2:]
@@ -228,7 +194,7 @@ class ShadowRepository:
     def _list_nested(self, folder: bytes) -> _Listing:
         """The files of a repository inside the work tree (a submodule, a clone), as if it had none of its own."""
         inside = os.path.join(os.fsencode(self.work_tree), folder)
-        output = self._run(
+        output = self._git.run(
             *("ls-files", "-z", "-o", "--exclude-standard"),
             env={"GIT_WORK_TREE": os.fsdecode(inside), "GIT_INDEX_FILE": str(self._dir / "no-index")},
             cwd=os.fsdecode(inside),
@@ -271,13 +237,13 @@ class ShadowRepository:
     def _update_index(self, kept: Sequence[bytes], gone: Sequence[bytes]) -> None:
         if gone:
             zero = b"0" * 40
-            self._run("update-index", "-z", "--index-info", given=b"".join(b"0 %b\t%b\0" % (zero, p) for p in gone))
+            self._git.run("update-index", "-z", "--index-info", given=b"".join(b"0 %b\t%b\0" % (zero, p) for p in gone))
         if kept:
             names = b"".join(path + b"\0" for path in kept)
             # What Git takes for big goes straight into one pack: a thousand files of their own take seconds to create
             # on a busy disk.
             packed = ("-c", "core.bigFileThreshold=1") if len(kept) >= PACKED_FROM_FILES else ()
-            self._run(*packed, "update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=names)
+            self._git.run(*packed, "update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=names)
 
     def _modes(self, paths: Iterable[bytes]) -> bytes:
         """The permissions that Git would not bring back, one `octal path NUL` each."""
@@ -294,12 +260,10 @@ class ShadowRepository:
         return b"".join(lines)
 
     def _commit(self, message: str, modes: bytes) -> None:
-        files = self._text("write-tree")
-        blob = self._text("hash-object", "-w", "--stdin", given=modes)
-        tree = self._text("mktree", given=f"040000 tree {files}\tfiles\n100644 blob {blob}\tmodes\n".encode())
-        parents = ["-p", self._last[0]] if self._last is not None else []
-        commit = self._text("commit-tree", tree, *parents, given=message.encode("utf-8", "replace"))
-        self._run("update-ref", f"refs/sessions/{self._session_id}", commit)
+        files = self._git.text("write-tree")
+        tree = self._git.write_tree({"files": ("40000", files), "modes": ("100644", self._git.write("blob", modes))})
+        commit = self._git.write_commit(tree, self._last[0] if self._last is not None else "", message)
+        self._git.set_ref(f"refs/sessions/{self._session_id}", commit)
         self._last = (commit, modes)
         self._share_index()
 
@@ -323,12 +287,12 @@ class ShadowRepository:
 
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """What differs between two snapshots, as going from `before` to `after`."""
-        output = self._run("diff-tree", "-r", "-z", "--raw", "--no-renames", f"{before}:files", f"{after}:files")
+        output = self._git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", f"{before}:files", f"{after}:files")
         found = {change.path: change for change in _raw_changes(output)}
         old, new = self._saved_modes(before), self._saved_modes(after)
         moved = {path for path in {*old, *new} if old.get(path) != new.get(path)} - found.keys()
         if moved:
-            entries = self._run("ls-tree", "-r", "-z", f"{after}:files")
+            entries = self._git.run("ls-tree", "-r", "-z", f"{after}:files")
             for entry in entries.split(b"\0"):
                 fields, _, path = entry.partition(b"\t")
                 if path in moved:
@@ -340,8 +304,8 @@ class ShadowRepository:
         """The textual diff of each path that differs in content, from one snapshot to another; cut where very long."""
         trees = (f"{before}:files", f"{after}:files")
         plain = ("diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
-        paths = [change.path for change in _raw_changes(self._run(*plain, "-z", "--raw", *trees))]
-        text = "\n" + self._run(*plain, "-p", *trees).decode("utf-8", "replace")
+        paths = [change.path for change in _raw_changes(self._git.run(*plain, "-z", "--raw", *trees))]
+        text = "\n" + self._git.run(*plain, "-p", *trees).decode("utf-8", "replace")
         # No line of a file can begin so: each has a sign in front.
         parts = text.split("\ndiff --git ")[1:]
         return {path: f"diff --git {_cut(part)}\n" for path, part in zip(paths, parts, strict=False)}
@@ -427,7 +391,7 @@ class ShadowRepository:
         if not blobs:
             return
         with tempfile.TemporaryFile() as output:
-            self._run("cat-file", "--batch", given="".join(f"{blob}\n" for blob in blobs).encode(), output=output)
+            self._git.run("cat-file", "--batch", given="".join(f"{blob}\n" for blob in blobs).encode(), output=output)
             output.seek(0)
             for blob in blobs:
                 header = output.readline().split()
@@ -438,44 +402,35 @@ class ShadowRepository:
                 yield content
 
     def _saved_modes(self, commit: str) -> dict[bytes, int]:
-        data = self._run("cat-file", "blob", f"{commit}:modes")
+        data = self._git.run("cat-file", "blob", f"{commit}:modes")
         pairs = (line.split(b" ", 1) for line in data.split(b"\0") if line)
         return {path: int(bits, 8) for bits, path in pairs}
-
-    # ── git ──
-
-    def _command(self) -> Any:
-        try:
-            # Found only here: importing GitPython looks for the git binary, and fails without one.
-            import git
-        except ImportError as error:
-            raise CheckpointsUnavailableError(
-                "There is no git on this machine, so /rewind cannot bring files back.",
-                hint="Everything else works. Install git for file checkpoints.",
-            ) from error
-        return git.Git(str(self.work_tree))
 
     def _prepare(self) -> None:
         try:
             self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not (self._dir / "HEAD").exists():
-                self._run("init", "--quiet", "--bare", str(self._dir), is_new=True)
+                self._git.make()
             (self._dir / "info").mkdir(exist_ok=True)
-            (self._dir / "info" / "attributes").write_bytes(_ATTRIBUTES)
+            (self._dir / "info" / "attributes").write_bytes(ATTRIBUTES)
             (self._dir / "info" / "exclude").write_bytes(self._users_excludes() + self._own_exclude())
             if not self._index.exists() and self._shared_index.exists():
                 shutil.copyfile(self._shared_index, self._index)
         except OSError as error:
             raise CheckpointsUnavailableError(f"File checkpoints are off: {error.strerror}: {self._dir}.") from error
-        ref = self._run("for-each-ref", "--format=%(objectname)", f"refs/sessions/{self._session_id}").decode().strip()
+        ref = (
+            self._git.run("for-each-ref", "--format=%(objectname)", f"refs/sessions/{self._session_id}")
+            .decode()
+            .strip()
+        )
         if ref:
-            self._last = (ref, self._run("cat-file", "blob", f"{ref}:modes"))
+            self._last = (ref, self._git.run("cat-file", "blob", f"{ref}:modes"))
 
     def prune(self) -> None:
         """Drop what no session's snapshot needs any more. Slow on a large store."""
         # It may name objects that only a deleted session's snapshots held.
         self._shared_index.unlink(missing_ok=True)
-        self._run("prune", f"--expire={PRUNE_AFTER}")
+        self._git.run("prune", f"--expire={PRUNE_AFTER}")
 
     def _users_excludes(self) -> bytes:
         """What the user's own repository leaves out besides its `.gitignore` files."""
@@ -490,64 +445,6 @@ class ShadowRepository:
         if not home.is_relative_to(self.work_tree):
             return b""
         return b"\n/" + os.fsencode(home.relative_to(self.work_tree)) + b"/\n"
-
-    def _text(self, *arguments: str, given: bytes = b"") -> str:
-        return self._run(*arguments, given=given).decode().strip()
-
-    def _run(
-        self,
-        *arguments: str,
-        given: bytes = b"",
-        output: BinaryIO | None = None,
-        env: dict[str, str] | None = None,
-        cwd: str = "",
-        is_new: bool = False,
-    ) -> bytes:
-        import git
-
-        settings = [part for name, value in _CONFIG for part in ("-c", f"{name}={value}")]
-        places = {
-            "GIT_DIR": str(self._dir),
-            "GIT_WORK_TREE": str(self.work_tree),
-            "GIT_INDEX_FILE": str(self._index),
-            "GIT_OBJECT_DIRECTORY": str(self._dir / "objects"),
-        }
-        if is_new:
-            places = {"GIT_TEMPLATE_DIR": ""}
-        try:
-            with tempfile.TemporaryFile() as source:
-                source.write(given)
-                source.seek(0)
-                result = git.Git(cwd or str(self.work_tree)).execute(
-                    ["git", "--no-pager", "--literal-pathspecs", *settings, *arguments],
-                    istream=source,
-                    output_stream=output,
-                    stdout_as_string=False,
-                    strip_newline_in_stdout=False,
-                    kill_after_timeout=None if output is not None else GIT_TIMEOUT_S,
-                    env={**_ENVIRONMENT, **places, **(env or {})},
-                )
-        except (git.exc.GitError, OSError, ValueError) as error:
-            told = getattr(error, "stderr", "") or error
-            raise CheckpointError(f"A file checkpoint failed: {' '.join(str(told).split())[:300]}") from error
-        return result or b""
-
-
-_ENVIRONMENT = {
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_SYSTEM": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_COUNT": "0",
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
-    "GIT_DEFAULT_HASH": "sha1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_AUTHOR_NAME": "pyagent",
-    "GIT_AUTHOR_EMAIL": "pyagent@localhost",
-    "GIT_COMMITTER_NAME": "pyagent",
-    "GIT_COMMITTER_EMAIL": "pyagent@localhost",
-    "LC_ALL": "C",
-}
 
 
 def _raw_changes(output: bytes) -> Iterator[FileChange]:

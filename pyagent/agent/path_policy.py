@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pyagent.agent.protected import protected_reason
 from pyagent.agent.rules import EDIT_TOOLS, READ_TOOLS, Rule, path_spec_matches
 from pyagent.settings import PermissionMode
+from pyagent.tools.protected import protected_reason
 
 
 @dataclass(frozen=True, slots=True)

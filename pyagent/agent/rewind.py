@@ -13,8 +13,9 @@ from itertools import pairwise
 from typing import Any
 
 from pyagent.agent.checkpoint_keeper import CheckpointKeeper
-from pyagent.agent.checkpoints import CheckpointError, FileChange, ShadowRepository
+from pyagent.agent.checkpoints import FileChange, ShadowRepository
 from pyagent.agent.journal import Journal
+from pyagent.agent.shadow_git import CheckpointError
 from pyagent.errors import UsageError
 from pyagent.events import EventSink, Notice, PromptReturned, RewindFile, RewindOffered, RewindPlanned, RewindPoint
 from pyagent.log import CheckpointTaken, Record, Rewound, SetHead, UserEntry

@@ -441,7 +441,7 @@ def _object_at(data: bytes, position: int) -> JsonObject:
     begin = data.rfind(b"\n", 0, position) + 1
     end = data.find(b"\n", position)
     try:
-        value = json.loads(data[begin : end if end != -1 else len(data)])
+        value = json.loads(data[begin : end if end != -1 else len(data)].decode())
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -14,9 +14,10 @@ from typing import Any
 
 from pyagent.agent.background import in_daemon_thread
 from pyagent.agent.checkpoint_keeper import CheckpointKeeper
-from pyagent.agent.checkpoints import CheckpointError, ShadowRepository
+from pyagent.agent.checkpoints import ShadowRepository
 from pyagent.agent.git_diff import head_diff
 from pyagent.agent.journal import Journal
+from pyagent.agent.shadow_git import CheckpointError
 from pyagent.errors import UsageError
 from pyagent.events import EventSink, Report
 from pyagent.log import CheckpointTaken, Record, UserEntry

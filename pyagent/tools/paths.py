@@ -9,24 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pyagent.events import PermissionQuestion
+from pyagent.tools.protected import protected_reason
 from pyagent.tools.tool import ToolContext
 
 _BYTE_ESCAPE = re.compile(r"\\x([89a-f][0-9a-f])")
-
-_PROTECTED_FOLDERS = {
-    ".git": "git runs what its folder says (hooks, config)",
-    ".pyagent": "pyagent's own settings",
-    ".claude": "settings of a coding agent",
-    ".ssh": "keys and hosts of ssh",
-    ".gnupg": "keys of gpg",
-    ".husky": "hooks that git runs",
-}
-_PROTECTED_FILES = frozenset(
-    {".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc", ".login"}
-    | {".zshrc", ".zshenv", ".zprofile", ".zlogin", ".kshrc", ".cshrc", ".tcshrc", ".envrc"}
-    | {".gitconfig", ".gitmodules", ".npmrc", ".pypirc", ".netrc", ".mcp.json"}
-)
-"""Files that a shell or a tool obeys without being asked."""
 
 NEAR_NAMES_SCANNED = 5_000
 """Entries of a folder looked at for near names: enough for any source folder, and no stall in a huge one."""
@@ -74,18 +60,6 @@ def is_folder(path: Path) -> bool:
 def is_within(path: Path, folders: Iterable[Path]) -> bool:
     """Whether `path` (resolved) is one of the folders or lies below one."""
     return any(path.is_relative_to(os.path.realpath(folder)) for folder in folders)
-
-
-def protected_reason(path: Path) -> str:
-    """Why a change of this path is always asked about; empty if it is not."""
-    for part in path.parts[:-1]:
-        if part in _PROTECTED_FOLDERS:
-            return f"`{part}` is protected: {_PROTECTED_FOLDERS[part]}"
-    if path.name in _PROTECTED_FOLDERS:
-        return f"`{path.name}` is protected: {_PROTECTED_FOLDERS[path.name]}"
-    if path.name in _PROTECTED_FILES:
-        return f"`{path.name}` is protected: a shell or a tool obeys it without being asked"
-    return ""
 
 
 def near_names(path: Path, count: int = 3) -> tuple[str, ...]:

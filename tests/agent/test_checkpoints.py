@@ -11,11 +11,8 @@ from pathlib import Path
 import pytest
 
 from pyagent.agent import checkpoints
-from pyagent.agent.checkpoints import (
-    CheckpointsUnavailableError,
-    ShadowRepository,
-    work_tree_of,
-)
+from pyagent.agent.checkpoints import ShadowRepository, work_tree_of
+from pyagent.agent.shadow_git import CheckpointsUnavailableError
 
 
 @pytest.fixture
@@ -301,7 +298,8 @@ def test_forgetting_a_session_leaves_the_others_whole(work: Path) -> None:
 NO_GIT = """
 import sys
 from pathlib import Path
-from pyagent.agent.checkpoints import CheckpointsUnavailableError, ShadowRepository
+from pyagent.agent.checkpoints import ShadowRepository
+from pyagent.agent.shadow_git import CheckpointsUnavailableError
 try:
     ShadowRepository(Path(sys.argv[1]) / "home", Path(sys.argv[1]) / "work", "s", user_home=Path("/nobody"))
 except CheckpointsUnavailableError as error:

@@ -274,7 +274,7 @@ async def test_a_hopeless_edit_asks_nobody(bench: Workbench) -> None:
 def test_protected_paths_say_why_and_offer_no_rule(bench: Workbench, name: str) -> None:
     question = bench.ask("Write", file_path=name, content="x")
     assert question is not None
-    assert "protected" in question.reason
+    assert "decides what other programs run" in question.reason
     assert question.session_rule == ""
 
 

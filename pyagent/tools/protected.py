@@ -16,7 +16,7 @@ PROTECTED_FOLDERS = _names(
 PROTECTED_FILES = _names(
     ".gitconfig .gitmodules .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pypirc .netrc .pre-commit-config.yaml "
     ".ripgreprc .mcp.json .claude.json .envrc .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile "
-    ".zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .inputrc .vimrc .tmux.conf"
+    ".login .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .inputrc .vimrc .tmux.conf"
 )
 PROTECTED_PAIRS = ((".config", "git"), (".config", "fish"), (".config", "pyagent"))
 UNPROTECTED_PAIRS = ((".claude", "worktrees"), (".pyagent", "worktrees"))
