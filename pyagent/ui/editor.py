@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyagent.ui.terminal import interrupts_left_to_others
+
 
 def edited_text(text: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """The text as the editor left it, and why it could not be edited (empty if it could).
@@ -46,13 +48,14 @@ def _start(command: str, path: Path, variable: str) -> str:
     except ValueError as error:
         return f"${variable} cannot be read as a command: {error}."
     try:
-        done = subprocess.run(
-            [*words, str(path)],
-            stdin=sys.__stdin__,
-            stdout=sys.__stdout__,
-            stderr=sys.__stderr__,
-            check=False,
-        )
+        with interrupts_left_to_others():
+            done = subprocess.run(
+                [*words, str(path)],
+                stdin=sys.__stdin__,
+                stdout=sys.__stdout__,
+                stderr=sys.__stderr__,
+                check=False,
+            )
     except OSError as error:
         return f"Cannot start {words[0]}: {error.strerror}. Set ${variable} to another one."
     return f"{words[0]} ended with code {done.returncode}; the text is as it was." if done.returncode else ""

@@ -12,8 +12,8 @@ import os
 import signal
 import termios
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -118,6 +118,25 @@ def watch_signals(loop: asyncio.AbstractEventLoop, end: Callable[[int], None], a
         loop.add_signal_handler(number, end, exit_code)
         # The loop hears of the signal through its wake-up descriptor, so its own empty handler may be replaced.
         signal.signal(number, lambda came, _frame: at_once(EXIT_CODES[signal.Signals(came)]))
+
+
+@contextmanager
+def interrupts_left_to_others() -> Iterator[None]:
+    """While a program of the person's has the terminal, Ctrl+C is meant for it: it goes to both, and we let it pass.
+
+    For the main thread. The event loop would hear of the signal by its wake-up descriptor, if only later.
+    """
+    wake_fd = signal.set_wakeup_fd(-1)
+    before = signal.signal(signal.SIGINT, _pass)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.set_wakeup_fd(wake_fd)
+
+
+def _pass(_number: int, _frame: FrameType | None) -> None:
+    """Not `SIG_IGN`, which the program would inherit."""
 
 
 def unwatch_signals(loop: asyncio.AbstractEventLoop) -> None:

@@ -193,7 +193,53 @@ def test_a_terminal_left_in_order_is_not_reset_by_the_next_start(start: Start) -
     assert b"\x1b[?1049l" not in terminal.output.removeprefix(before)
 
 
+def test_without_a_terminal_there_is_nothing_to_reset(tmp_path: Path) -> None:
+    done = subprocess.run(
+        RESET, env=isolated_environment(tmp_path), start_new_session=True, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("pyagent: There is no terminal to reset.")
+
+
 # ── suspending ──
+
+
+def test_a_stop_from_outside_is_a_suspension_too(start: Start) -> None:
+    terminal = start()
+    terminal.signal(signal.SIGTSTP)
+    terminal.wait_until_stopped()
+    terminal.assert_restored()
+    terminal.signal(signal.SIGCONT)
+    terminal.wait_for("/help shows commands and keys")
+    terminal.type("hello\r")
+    terminal.wait_for("You said: hello")
+
+
+def test_ctrl_c_in_the_editor_ends_the_editor_only(start: Start, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho editing\ncat\n")
+    editor.chmod(0o755)
+    terminal = start(EDITOR=str(editor), VISUAL="")
+    terminal.type("draft")
+    terminal.wait_for("draft")
+    terminal.press("ctrl+g")
+    terminal.wait_for("editing")
+    terminal.press("ctrl+c")
+    terminal.wait_for(lambda screen: READY in screen and "draft" in screen)
+    terminal.type(" goes on\r")
+    terminal.wait_for("You said: draft goes on")
+
+
+def test_a_program_ended_while_the_editor_has_the_terminal_leaves_it_in_order(start: Start, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho editing\ncat\n")
+    editor.chmod(0o755)
+    terminal = start(EDITOR=str(editor), VISUAL="")
+    terminal.press("ctrl+g")
+    terminal.wait_for("editing")
+    terminal.signal(signal.SIGTERM)
+    assert terminal.wait_for_exit() == 143
+    terminal.assert_restored()
 
 
 @pytest.mark.parametrize(
