@@ -21,6 +21,7 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
+from pyagent.ui.alt_keys import with_alt_keys
 from pyagent.ui.columns import placed
 from pyagent.ui.mouse_input import MouseFilter
 from pyagent.ui.sequences import RESTORE_TITLE, SAVE_TITLE, title_sequence
@@ -155,7 +156,7 @@ class InputDriver(LinuxDriver):
                     if replies.reply is not None and not is_told:
                         is_told = True
                         self.process_message(BackgroundTold(is_light_colour(replies.reply)))
-                    if text := mouse.feed(text):
+                    if text := with_alt_keys(mouse.feed(text)):
                         parser = self._take(text, parser, pastes)
                     if mouse.has_lost_sgr:
                         mouse.has_lost_sgr = False

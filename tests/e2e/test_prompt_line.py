@@ -163,3 +163,16 @@ def test_vim_edits_the_line(tmp_path: Path) -> None:
         terminal.wait_for(lambda screen: "one two" in screen and "three" not in screen)
         terminal.send("u")
         terminal.wait_for("one two three")
+
+
+def test_alt_and_a_letter_is_a_key_of_its_own_in_every_terminal(tmp_path: Path) -> None:
+    with Terminal.spawn(PYAGENT, home=tmp_path) as terminal:
+        terminal.wait_for(is_idle)
+        write(terminal, "one two")
+        terminal.press("alt+p")
+        terminal.wait_for("Model")
+        terminal.press("esc")
+        terminal.wait_for(lambda screen: "one two" in screen and is_idle(screen))
+        terminal.press("alt+enter")
+        terminal.send("three")
+        terminal.wait_for("│ three")
