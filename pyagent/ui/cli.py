@@ -21,6 +21,7 @@ from pyagent.errors import PyagentError, UsageError
 from pyagent.launch import AgentHandle, AgentStarter, LaunchOptions
 from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES
 from pyagent.ui import flag_values
+from pyagent.ui.front_settings import front_end_settings
 
 if TYPE_CHECKING:
     from pyagent.events import EventSink
@@ -366,10 +367,7 @@ def _wants_plain(args: argparse.Namespace, options: LaunchOptions, environ: Mapp
         is_plain = True
     else:
         is_plain = _is_on(environ.get("CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN", ""))
-    from pyagent.agent.config import load_settings
-
-    # Trust makes no difference to these, and what is wrong with the files is told once the session is open.
-    wanted = load_settings(options, is_trusted=False).settings.terminal
+    wanted = front_end_settings(options)
     reader = "settings" if wanted.has_screen_reader else ""
     return reader, is_plain or bool(reader) or (wanted.front_end == "plain" and args.tui is None)
 
