@@ -36,6 +36,9 @@ STDIN_WAIT_S = 3.0
 
 _DUMB_TERMINALS = ("", "dumb", "unknown")
 
+_COMMANDS_ELSEWHERE = (("mcp", "add"), ("mcp", "list"), ("mcp", "remove"), ("mcp", "get"), ("project", "purge"))
+"""Sub-commands of other agents: sent to a model as a prompt they would only puzzle it."""
+
 _KNOWN_ELSEWHERE = (
     "--mcp-config",
     "--strict-mcp-config",
@@ -284,6 +287,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     Raises:
         UsageError: an unknown flag, a missing value, or a flag of another agent that pyagent does not have.
     """
+    if tuple(argv[:2]) in _COMMANDS_ELSEWHERE:
+        raise UsageError(f"pyagent {argv[0]} is not supported by this version.", hint="See pyagent --help.")
     for arg in argv:
         if arg == "--":
             break

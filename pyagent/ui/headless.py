@@ -54,6 +54,7 @@ from pyagent.ui.cli import (
 )
 from pyagent.ui.headless_commands import CommandAnswer, command_in
 from pyagent.ui.headless_control import NOBODY_DECIDES, ControlChannel
+from pyagent.ui.headless_input import read_message
 from pyagent.ui.log_file import errors_to_log
 from pyagent.ui.stream_json import StreamWriter
 
@@ -152,8 +153,8 @@ class HeadlessRun:
         """Whether the conversation serves: its first figures are out, and what was wrong at its opening is told."""
         self._has_failed = self._is_misused = False
         self._last_text = ""
-        self._waiting: deque[tuple[str, str]] = deque()
-        """Not sent yet: a slash command's name and argument, or an empty name and a prompt."""
+        self._waiting: deque[RunCommand | SubmitPrompt] = deque()
+        """Not sent yet."""
         self._asked_count = 0
         """Prompts that were sent and are not answered."""
         self._answer: CommandAnswer | None = None
@@ -180,8 +181,8 @@ class HeadlessRun:
             return EXIT_FAILURE
         return EXIT_FAILURE if self._has_failed else 0
 
-    def submit(self, text: str, uuid: str = "") -> None:
-        """Send a prompt, or run the slash command that it is; what was sent before comes first."""
+    def submit(self, text: str, uuid: str = "", images: tuple[str, ...] = ()) -> None:
+        """Send a prompt, or run the slash command that it is; what was sent before comes first. `images` are paths."""
         self._open_turns += 1
         self._writer.prompt_sent(uuid)
         try:
@@ -189,22 +190,20 @@ class HeadlessRun:
         except UsageError as error:
             self._end_command(str(error), is_error=True)
             return
-        self._waiting.append(command or ("", text))
+        self._waiting.append(RunCommand(*command) if command else SubmitPrompt(text, images=images))
         self._send_next()
 
     def _send_next(self) -> None:
         """Send what waits. A command waits until all before it is answered; prompts are queued by the agent."""
         while self._waiting and self._answer is None:
-            name, text = self._waiting[0]
-            if name and (self._asked_count or not self._is_ready):
-                return
-            self._waiting.popleft()
-            if name:
-                self._answer = CommandAnswer(name)
-                self._handle.send(RunCommand(name, text))
+            command = self._waiting[0]
+            if isinstance(command, RunCommand):
+                if self._asked_count or not self._is_ready:
+                    return
+                self._answer = CommandAnswer(command.name)
             else:
                 self._asked_count += 1
-                self._handle.send(SubmitPrompt(text))
+            self._handle.send(self._waiting.popleft())
 
     def tick(self) -> None:
         """Nothing has happened for a while."""
@@ -300,12 +299,12 @@ class HeadlessRun:
     def _take_input(self, line: JsonObject) -> None:
         match line.get("type"):
             case "user":
-                text, left_out = _message_text(line.get("message"))
-                for kind in left_out:
-                    self._say(f"A block of type {kind!r} on standard input is left out: only text is read there.")
-                if text.strip():
-                    given = line.get("uuid")
-                    self.submit(text, given if isinstance(given, str) else "")
+                message = read_message(line.get("message"), self._invocation.options.home)
+                for remark in message.remarks:
+                    self._say(remark)
+                given = line.get("uuid")
+                if message.text:
+                    self.submit(message.text, given if isinstance(given, str) else "", message.images)
             case "control_request":
                 self._control.request(line)
             case "control_response":
@@ -327,19 +326,6 @@ class HeadlessRun:
 
     def _say(self, text: str) -> None:
         print("pyagent: " + " ".join(text.split()), file=self._err, flush=True)
-
-
-def _message_text(message: Any) -> tuple[str, list[str]]:
-    """The text of an API message, and the types of blocks that are none."""
-    content = message.get("content") if isinstance(message, dict) else None
-    if isinstance(content, str):
-        return content, []
-    if not isinstance(content, list):
-        return "", []
-    blocks = [part for part in content if isinstance(part, dict)]
-    texts = [part.get("text") for part in blocks if part.get("type") == "text"]
-    others = [str(part.get("type")) for part in blocks if part.get("type") != "text"]
-    return "\n".join(text for text in texts if isinstance(text, str)), others
 
 
 def _read_input(inbox: SimpleQueue[Any]) -> None:

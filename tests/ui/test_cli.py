@@ -62,6 +62,12 @@ def test_version_and_help_need_no_screen_and_no_sdk(flag: str) -> None:
     [
         (("--frobnicate",), "--frobnicate"),
         (("--mcp-config", "x"), "--mcp-config is not supported by this version."),
+        (("mcp", "add", "x"), "pyagent mcp is not supported by this version."),
+        (("-p", "x", "--json-schema", "{"), "--json-schema holds no JSON"),
+        (("-p", "x", "--permission-prompt-tool", "mcp__x"), "--permission-prompt-tool takes only 'stdio'."),
+        (("-p", "x", "--permission-prompt-tool", "stdio"), "needs --input-format stream-json"),
+        (("-p", "x", "--autocompact", "100"), "--autocompact takes 'auto' or at least 8,000 tokens."),
+        (("--json-schema", "{}"), "--json-schema works only with -p."),
         (("--permission-mode", "auto", "-p", "x"), "Unknown permission mode 'auto'."),
         (("-p",), "No prompt."),
         (("-p", "x", "--max-turns", "0"), "--max-turns needs a whole number above 0"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,19 @@ import pytest
 from pyagent.events import (
     AnswerPermission,
     Command,
+    CommandFinished,
     CompactionFinished,
     CompactionStarted,
     ConversationClosed,
     Event,
+    GaugeFacts,
+    GaugeMoved,
     Interrupt,
     Notice,
     PermissionNeeded,
     PermissionQuestion,
+    PermissionSettled,
+    Report,
     RequestStarted,
     RetryScheduled,
     RunCommand,
@@ -327,3 +333,83 @@ def test_records_of_a_resumed_session_are_not_written_again(tmp_path: Path, capf
     events = (RecordCommitted(old, is_replay=True), TurnFinished("end_turn", 1, 1.0, "ok"))
     _, out, _, _ = run(tmp_path, capfd, OutputFormat.STREAM_JSON, ends_with(*events))
     assert [line["type"] for line in lines_of(out)] == ["system", "result"]
+
+
+def test_images_of_a_message_become_files_and_what_cannot_be_sent_is_said(tmp_path: Path) -> None:
+    agent = FakeAgent()
+    invocation = Invocation(launch_options(tmp_path), FrontEnd.HEADLESS, OutputFormat.STREAM_JSON, True)
+    agent(invocation.options, lambda event: None)
+    png = b"\x89PNG\r\n\x1a\n" + bytes(16)
+    content = [
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": b64encode(png).decode()}},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "?"}},
+        {"type": "document"},
+    ]
+    with (tmp_path / "out").open("w+") as out:
+        running = HeadlessRun(invocation, agent, out, out)
+        running.take({"type": "user", "message": {"role": "user", "content": content}})
+        out.seek(0)
+        said = out.read()
+    (sent,) = agent.sent(SubmitPrompt)
+    assert isinstance(sent, SubmitPrompt)
+    assert [Path(path).read_bytes() for path in sent.images] == [png]
+    assert sent.text == "[image]"
+    assert "its data is no base64" in said
+    assert "type 'document'" in said
+
+
+def test_a_question_put_to_the_other_end_is_taken_back_when_it_is_over(tmp_path: Path) -> None:
+    agent = FakeAgent()
+    invocation = Invocation(
+        launch_options(tmp_path), FrontEnd.HEADLESS, OutputFormat.STREAM_JSON, True, asks_on_stdin=True
+    )
+    agent(invocation.options, lambda event: None)
+    question = PermissionQuestion("Bash", "command", "rm x", session_rule="Bash(rm *)")
+    allowed = {"behavior": "allow", "updatedPermissions": [{"type": "addRules"}]}
+    with (tmp_path / "out").open("w+") as out:
+        running = HeadlessRun(invocation, agent, out, out)
+        for item in (
+            opened(),
+            PermissionNeeded("q1", "t1", question),
+            PermissionSettled("q1", False),
+            PermissionNeeded("q2", "t2", question),
+            {"type": "control_response", "response": {"subtype": "success", "request_id": "q2", "response": allowed}},
+            PermissionNeeded("q3", "t3", question),
+            {"type": "control_response", "response": {"subtype": "error", "request_id": "q3", "error": "No idea."}},
+            PermissionNeeded("q4", "t4", question),
+            "input ended",
+        ):
+            running.take(item)
+        out.seek(0)
+        lines = [json.loads(line) for line in out]
+    cancelled = [line["request_id"] for line in lines if line["type"] == "control_cancel_request"]
+    assert cancelled == ["q1"]
+    asked = next(line["request"] for line in lines if line["type"] == "control_request")
+    assert asked["permission_suggestions"][0]["rules"] == [{"toolName": "Bash", "ruleContent": "rm *"}]
+    answers = [(a.request_id, a.answer) for a in agent.sent(AnswerPermission) if isinstance(a, AnswerPermission)]
+    assert answers == [("q2", "session"), ("q3", "no"), ("q4", "no")]
+
+
+def test_a_command_waits_for_the_prompts_before_it_and_holds_up_those_behind_it(tmp_path: Path) -> None:
+    agent = FakeAgent()
+    invocation = Invocation(launch_options(tmp_path), FrontEnd.HEADLESS, OutputFormat.STREAM_JSON, True)
+    agent(invocation.options, lambda event: None)
+    finished = TurnFinished("end_turn", 1, 1.0, "ok")
+    with (tmp_path / "out").open("w+") as out:
+        running = HeadlessRun(invocation, agent, out, out)
+        running.take(opened())
+        for text in ("one", "/cost", "two"):
+            running.submit(text)
+        assert agent.commands == [SubmitPrompt("one")]
+        running.take(GaugeMoved(GaugeFacts(1, False, 10, 9, 6, 7, 8, 9, True, 90, "ok")))
+        running.take(finished)
+        assert agent.commands == [SubmitPrompt("one"), RunCommand("cost")]
+        running.take(Report("Cost", "nothing"))
+        running.take(CommandFinished("cost"))
+        assert agent.commands[2:] == [SubmitPrompt("two")]
+        running.take(finished)
+        running.take("input ended")
+        assert running.is_done
+        out.seek(0)
+        results = [line["result"] for line in map(json.loads, out) if line["type"] == "result"]
+    assert results == ["ok", "Cost\nnothing", "ok"]
