@@ -463,7 +463,8 @@ class PlainSession:
             self._printer.show(change)
         match event:
             case SessionOpened():
-                self._is_resumed = event.is_resumed
+                # Of one that is only read the waiting below takes in what was said.
+                self._is_resumed = event.is_resumed and not event.is_read_only
                 self._asked_count = 0
                 self._tells_cost = event.terminal.tells_cost
                 self._reader.switch_vim(event.is_vim, dict(event.insert_remaps))

@@ -78,3 +78,22 @@ def test_a_headless_run_is_told_of_the_copy(first: Terminal, tmp_path: Path) -> 
     )
     assert done.returncode == 1
     assert "--fork-session" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--continue",), ("--view", "hello")])
+def test_piped_prompts_are_refused_and_the_program_ends(first: Terminal, tmp_path: Path, arguments: tuple[str]) -> None:
+    before = sessions(tmp_path)
+    done = subprocess.run(
+        [*PYAGENT, "--plain", *arguments],
+        cwd=tmp_path,
+        env=isolated_environment(tmp_path),
+        input="more words\n/context\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert done.stdout.count("open for reading only") == 2
+    assert "--fork-session" in done.stdout
+    assert sessions(tmp_path) == before

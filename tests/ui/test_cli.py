@@ -78,6 +78,10 @@ def test_version_and_help_need_no_screen_and_no_sdk(flag: str) -> None:
         (("-p", "x", "--session-id", "7"), "--session-id needs a UUID"),
         (("-c", "-r", "abc"), "exclude each other"),
         (("--fork-session",), "--fork-session needs --resume or --continue."),
+        (
+            ("--view", "x", "--continue"),
+            "--view is for reading: it goes with no -p, --resume, --continue, --no-session-persistence.",
+        ),
         (("-p", "x", "--input-format", "stream-json"), "needs --output-format stream-json"),
         (("-p", "x", "--include-partial-messages"), "needs --output-format stream-json"),
     ],

@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from pyagent.errors import SessionError
 from pyagent.ui.dialogs.picker import PickerItem, PickerList
-from pyagent.ui.dialogs.session_picker import SessionPicker
+from pyagent.ui.dialogs.session_picker import VIEWED, SessionPicker
 from tests.ui.screens import Stage
 
 
@@ -113,6 +113,13 @@ async def test_a_deleted_session_leaves_the_list_and_comes_back_chosen() -> None
         assert p.said.startswith("Deleted: Alpha [x]")
         await p.press("ctrl+u", "enter")
     assert p.results == ["a"]
+
+
+async def test_a_session_can_be_taken_only_to_be_read() -> None:
+    async with picking() as p:
+        await p.pilot.press("down", "ctrl+o")
+        await p.pilot.pause()
+        assert p.results == [f"{VIEWED}b"]
 
 
 async def test_what_cannot_be_done_is_said_word_for_word() -> None:
