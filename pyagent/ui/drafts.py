@@ -54,23 +54,32 @@ class DraftFile:
             fresh = self._path.with_suffix(".tmp")
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                json.dump(asdict(draft), file, ensure_ascii=True)
+                file.write(json.dumps(asdict(draft), ensure_ascii=True))
             fresh.replace(self._path)
         except OSError:
             return
 
     def take_left_behind(self) -> Draft | None:
-        """The newest draft of a program that no longer runs; its file is taken away, and so are older ones."""
+        """The newest draft of a program that no longer runs; it is this program's from then on. Older ones wait for
+        the next start."""
         try:
             files = [path for path in self._folder.glob("*.json") if path.name.startswith(f"{self._stem}.")]
             files = [path for path in files if not _is_running(path.suffixes[-2:-1])]
             files.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
-            draft = _read(files[0]) if files else None
-            for path in files:
-                path.unlink(missing_ok=True)
         except OSError:
             return None
-        return draft
+        for path in files:
+            try:
+                # Renamed first: of two programs that start at once only one gets it, and a crash loses nothing.
+                path.rename(self._path)
+                draft = _read(self._path)
+            except OSError:
+                continue
+            if draft is not None and not draft.is_empty:
+                self._written = draft
+                return draft
+            self._path.unlink(missing_ok=True)
+        return None
 
 
 def _is_running(suffixes: list[str]) -> bool:

@@ -43,7 +43,7 @@ class PromptDesk:
         self._prompt = prompt
         self._load_keys()
         draft = self._drafts.take_left_behind()
-        if draft is not None and not draft.is_empty:
+        if draft is not None:
             is_aside = is_typed_in or bool(self._prompt.text)
             self._prompt.bring_back(draft, is_aside=is_aside)
             stash_keys = "Ctrl+S in an empty line brings back" if is_aside or not draft.shown.strip() else "Here is"

@@ -312,6 +312,9 @@ class SessionView:
         match commands.read_typed(event.text, shown=event.shown):
             case commands.Prompt():
                 self.submit(event.text, event.shown, event.images)
+            case commands.Shell(command="") | commands.Remember(text=""):
+                self._prompt.set_text(event.shown)
+                self._app.show_hint("There is nothing behind the sign yet.", lasting_s=HINT_S)
             case commands.Shell(command=command, is_private=is_private):
                 self._transcript.action_scroll_end()
                 self.send(RunShell(command, is_private))

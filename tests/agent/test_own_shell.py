@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pyagent.agent.export import parts_of
 from pyagent.events import (
     Interrupt,
     LetRunOn,
@@ -19,7 +21,7 @@ from pyagent.events import (
     ToolStarted,
     TurnFinished,
 )
-from pyagent.log import ShellRan
+from pyagent.log import Record, ShellRan
 from tests.agent.support import LiveAgent, launch_options, records_on_disk, running_agent, state_on_disk, with_environ
 from tests.fakes.messages_server import FakeMessagesServer
 from tests.fakes.script import Script, reply, tool_use
@@ -86,6 +88,14 @@ async def test_a_resumed_session_tells_of_the_command_again(tmp_path: Path) -> N
     assert any(isinstance(payload, ShellRan) and payload.output == "kept" for payload in replayed)
     before, after = (request.body["messages"] for request in server.message_requests)
     assert after[: len(before) - 1] == before[:-1]
+
+
+def test_an_export_shows_the_persons_commands() -> None:
+    ran_by_person = Record(0, "u", datetime(2026, 5, 4, tzinfo=UTC), ShellRan("r", "ls", "a.txt", is_error=False))
+    assert [(part.speaker, part.text) for part in parts_of([ran_by_person])] == [
+        ("Tool call", "ls"),
+        ("Tool result", "a.txt"),
+    ]
 
 
 async def test_with_the_setting_the_model_answers_a_command_at_once(tmp_path: Path) -> None:

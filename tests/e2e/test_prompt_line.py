@@ -150,6 +150,24 @@ def test_keys_of_ones_own_work_and_a_mistake_is_told(tmp_path: Path) -> None:
         terminal.wait_for("Ask, or / for commands")
 
 
+def test_the_keybindings_command_opens_the_file_and_uses_what_it_then_says(tmp_path: Path) -> None:
+    editor = tmp_path / "edit.py"
+    editor.write_text(
+        "import json, sys\nfile = sys.argv[1]\ncontent = json.load(open(file))\n"
+        "content['Chat']['chat:stash'] = 'f5'\njson.dump(content, open(file, 'w'))\n"
+    )
+    environ = {"EDITOR": f"{sys.executable} {editor}"}
+    with Terminal.spawn(PYAGENT, home=tmp_path, env=environ) as terminal:
+        terminal.wait_for(is_idle)
+        write(terminal, "/keybindings")
+        terminal.press("enter")
+        terminal.wait_for("The keys are in force.")
+        write(terminal, "a thought")
+        terminal.send("\x1b[15~")
+        terminal.wait_for("Ask, or / for commands")
+    assert json.loads((tmp_path / ".pyagent" / "keybindings.json").read_text())["Chat"] == {"chat:stash": "f5"}
+
+
 def test_vim_edits_the_line(tmp_path: Path) -> None:
     folder = tmp_path / ".pyagent"
     folder.mkdir()
@@ -170,9 +188,9 @@ def test_alt_and_a_letter_is_a_key_of_its_own_in_every_terminal(tmp_path: Path) 
         terminal.wait_for(is_idle)
         write(terminal, "one two")
         terminal.press("alt+p")
-        terminal.wait_for("Model")
+        terminal.wait_for("─ Model ─")
         terminal.press("esc")
-        terminal.wait_for(lambda screen: "one two" in screen and is_idle(screen))
+        terminal.wait_for(lambda screen: "─ Model ─" not in screen)
         terminal.press("alt+enter")
         terminal.send("three")
         terminal.wait_for("│ three")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -28,6 +29,21 @@ def test_a_draft_comes_back_whole_and_once(tmp_path: Path) -> None:
     drafts = left_by_a_dead_program(tmp_path, DRAFT)
     assert drafts.take_left_behind() == DRAFT
     assert drafts.take_left_behind() is None
+
+
+def test_of_several_drafts_the_newest_comes_first_and_the_others_later(tmp_path: Path) -> None:
+    ended = [subprocess.Popen(["true"]) for _ in range(2)]
+    for number, process in enumerate(ended):
+        process.wait()
+        DraftFile(tmp_path / "history" / "-work.jsonl").save(Draft(f"draft {number}"))
+        (tmp_path / "drafts" / f"-work.{os.getpid()}.json").rename(tmp_path / "drafts" / f"-work.{process.pid}.json")
+        os.utime(tmp_path / "drafts" / f"-work.{process.pid}.json", (number, number))
+    found = []
+    for _ in range(3):
+        drafts = DraftFile(tmp_path / "history" / "-work.jsonl")
+        found.append(drafts.take_left_behind())
+        drafts.save(Draft())
+    assert found == [Draft("draft 1"), Draft("draft 0"), None]
 
 
 def test_the_draft_of_a_program_that_still_runs_is_left_alone(tmp_path: Path) -> None:

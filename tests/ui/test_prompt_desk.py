@@ -24,6 +24,7 @@ from pyagent.log import ShellRan
 from pyagent.ui.blocks import BlockKind
 from pyagent.ui.dialogs.help import HelpScreen
 from pyagent.ui.dialogs.picker import PickerScreen
+from pyagent.ui.drafts import Draft
 from pyagent.ui.images import kept_image
 from pyagent.ui.task_panel import TaskPanel
 from tests.pictures import png
@@ -363,6 +364,23 @@ async def test_a_draft_is_there_again_after_the_program_was_left(tmp_path: Path)
     async with session(tmp_path) as s:
         await s.until(lambda: s.prompt.text == "half a thought")
         assert "draft of an earlier run" in s.busy_words
+
+
+async def test_a_draft_waits_aside_while_something_else_was_typed_already(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        s.prompt.bring_back(Draft("an old thought"), is_aside=True)
+        assert (s.prompt.text, s.prompt.stashed) == ("", "an old thought")
+        await s.pilot.press("ctrl+s")
+        assert s.prompt.text == "an old thought"
+
+
+async def test_a_sign_with_nothing_behind_it_stays_in_the_line(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await write(s, "!")
+        await s.pilot.press("enter")
+        await s.until(lambda: "nothing behind" in s.busy_words)
+        assert s.prompt.text == "!"
+        assert s.agent.sent(RunShell) == []
 
 
 async def test_a_sent_prompt_is_no_draft(tmp_path: Path) -> None:
