@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from rich.cells import cell_len, split_graphemes
@@ -11,6 +12,13 @@ from textual.strip import Strip
 
 from pyagent.ui.lines import Line
 from pyagent.ui.theme import Palette
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Lines are made of inert text; this is the last place where one that was forgotten can be kept from the terminal."""
+
+
+def _instead(control: re.Match[str]) -> str:
+    return " " if control.group() == "\t" else "\ufffd"
 
 
 def line_strip(line: Line, palette: Palette, width_cells: int, base: Style) -> Strip:
@@ -23,10 +31,11 @@ def line_strip(line: Line, palette: Palette, width_cells: int, base: Style) -> S
         is_margin = chars < line.gutter_chars - 1 and span.text.isspace() and not span.role
         style = base if is_margin else fill
         if span.role or span.href:
-            style = style + palette.style(span.role, span.href)
-        segments.append(Segment(span.text, style))
-        used_cells += cell_len(span.text)
-        chars += len(span.text)
+            style = style + palette.style(span.role, "" if _CONTROL.search(span.href) else span.href)
+        text = _CONTROL.sub(_instead, span.text)
+        segments.append(Segment(text, style))
+        used_cells += cell_len(text)
+        chars += len(text)
     if used_cells > width_cells:
         return Strip(_cropped(segments, width_cells), width_cells)
     if used_cells < width_cells:

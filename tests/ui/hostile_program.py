@@ -30,6 +30,7 @@ from pyagent.events import (
     RewindPoint,
     RunCommand,
     SettingMoved,
+    StatusLineMoved,
     SubmitPrompt,
     TextDelta,
     ThinkingDelta,
@@ -39,6 +40,26 @@ from pyagent.events import (
     TurnFailed,
     TurnFinished,
     TurnStarted,
+)
+from pyagent.pages import (
+    AnswerPage,
+    CompactionRow,
+    CompactionsPage,
+    CostPage,
+    CostRow,
+    CostTurn,
+    DenialRow,
+    DiffFile,
+    DiffPage,
+    DiffScope,
+    MemoryPage,
+    MemoryRow,
+    PermissionsPage,
+    RuleRow,
+    SettingRow,
+    SettingsPage,
+    TaskRow,
+    TasksPage,
 )
 from pyagent.ui.cli import build_invocation, dispatch, parse_arguments
 from tests.ui.fake_agent import FakeAgent, opened
@@ -77,6 +98,11 @@ def _scenes(words: str) -> Mapping[str, Sequence[Event]]:
     point = RewindPoint(1, 0, words, datetime(2026, 3, 1, tzinfo=UTC), has_files=True, is_in_view=True)
     file = RewindFile(words, "change", is_own_edit=False, diff=f"--- a\n+++ b\n@@ -1 +1 @@\n-{words}\n+{words}\n")
     options = (QuestionOption(words, words), QuestionOption("other"))
+    row = CostRow(words, 1, 10, 5, 5, 10, 0.1)
+    setting = SettingRow(words, "text", f'"{words}"', words, help=words, when=words)
+    compaction = CompactionRow(1, point.at, words, 9, 1, (words,), words, is_undoable=True)
+    denial = DenialRow(point.at, words, words, words)
+    diff = DiffPage((DiffScope(words, words, words),), words, (DiffFile(words, "change", file.diff),), words)
     return {
         "prompt": [_RECORDER.commit(prompt(words))],
         "answer": _turn(_RECORDER.commit(answer(text(words)))),
@@ -111,6 +137,27 @@ def _scenes(words: str) -> Mapping[str, Sequence[Event]]:
         "edit": [
             PermissionNeeded("r", "t", PermissionQuestion("Edit", "edit", words, old_text=words, new_text=words * 2))
         ],
+        "status line": [StatusLineMoved((words,))],
+        "costs": [Report("Cost", page=CostPage(1.0, True, 60.0, (row,), (row,), (CostTurn(1, words, row),), (words,)))],
+        "compactions": [Report("Compactions", page=CompactionsPage((compaction,)))],
+        "differences": [Report("Diff", page=diff)],
+        "settings": [Report("Settings", page=SettingsPage((setting,), ((words, words),), (words,), words))],
+        "permissions": [
+            Report(
+                "Permissions",
+                page=PermissionsPage(
+                    words,
+                    (RuleRow("deny", words, words, is_removable=True, problem=words),),
+                    ((words, words),),
+                    (denial,),
+                    is_trusted=True,
+                    remark=words,
+                ),
+            )
+        ],
+        "tasks": [Report("Tasks", page=TasksPage((TaskRow(words, words, words, words),), words))],
+        "memory": [Report("Memory", page=MemoryPage((MemoryRow(words, words, 1, is_loaded=True),), (words,)))],
+        "aside": [Report("Answer", page=AnswerPage(words, words, 0.1, 0.5))],
         "question": [QuestionAsked("r", "t", (Question(words, words, options),))],
     }
 

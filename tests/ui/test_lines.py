@@ -3,8 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.style import Style
 
 from pyagent.ui.lines import Line, Span, inert, inert_row, join_copied, pad, truncate, wrap_spans, wrap_text
+from pyagent.ui.strips import line_strip
+from pyagent.ui.theme import DARK, palette
 
 WORDS = st.text(alphabet=st.sampled_from("ab c  -中文한👩‍👩‍👧é☺️⛅"), max_size=60)
 
@@ -68,3 +71,10 @@ def test_truncate_counts_cells_and_marks_the_cut() -> None:
 
 def test_a_row_stays_one_row_whatever_is_in_it() -> None:
     assert inert_row("a\nb\tc\x1b[2J\r\u2028d") == "a␊b c␛[2J␊d"
+
+
+def test_a_control_character_that_was_forgotten_stays_off_the_terminal() -> None:
+    line = Line((Span("a\x1b[31mb\tc\x9bd\u202e", "text", "http://x/\x1b\\"),))
+    strip = line_strip(line, palette(DARK), 20, Style())
+    assert strip.text.rstrip() == "a\ufffd[31mb c\ufffdd\ufffd"
+    assert all(segment.style is None or segment.style.link is None for segment in strip)

@@ -48,7 +48,7 @@ def test_the_title_follows_the_session_and_the_old_one_comes_back(start: Start) 
     terminal.wait_until(lambda terminal: terminal.modes.title == "? engine – pyagent")
     terminal.press("ctrl+z")
     terminal.wait_until_stopped()
-    assert terminal.modes.title == ""
+    terminal.wait_until(lambda terminal: terminal.modes.title == "")
     terminal.signal(signal.SIGCONT)
     terminal.wait_until(lambda terminal: terminal.modes.title == "? engine – pyagent")
     terminal.signal(signal.SIGTERM)

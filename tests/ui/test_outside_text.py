@@ -68,7 +68,8 @@ def test_on_the_screen_it_is_literal(tmp_path: Path, scene: str) -> None:
 
 COMMANDS = ("points", "ways")
 """Scenes that answer a command, line by line."""
-SCREEN_ONLY = ("queue", "model")
+PAGES = ("costs", "compactions", "differences", "settings", "permissions", "tasks", "memory", "aside")
+SCREEN_ONLY = ("queue", "model", "status line", *PAGES)
 
 
 @pytest.mark.parametrize("scene", [name for name in SCENES if name not in (*COMMANDS, *SCREEN_ONLY)])

@@ -208,6 +208,7 @@ def test_a_stop_from_outside_is_a_suspension_too(start: Start) -> None:
     terminal = start()
     terminal.signal(signal.SIGTSTP)
     terminal.wait_until_stopped()
+    terminal.wait_until(lambda terminal: not terminal.modes.leftovers())
     terminal.assert_restored()
     terminal.signal(signal.SIGCONT)
     terminal.wait_for("/help shows commands and keys")
@@ -251,8 +252,8 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on_also_twice(start: Start, 
     terminal.wait_for(shown)
     for _ in range(2):
         terminal.type("\x1a")
-        terminal.wait_until(lambda terminal: not terminal.modes.is_alternate_screen)
         terminal.wait_until_stopped()
+        terminal.wait_until(lambda terminal: not terminal.modes.leftovers())
         terminal.assert_restored()
         terminal.signal(signal.SIGCONT)
         terminal.wait_for(lambda screen: shown in screen and "/help shows commands and keys" in screen)

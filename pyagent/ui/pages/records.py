@@ -91,7 +91,10 @@ def tasks_lines(page: TasksPage, width_cells: int) -> Sequence[Line]:
         return [*lines, Line((Span("There is no background task.", "muted"),))]
     for row in page.rows:
         lines += hanging(
-            (Span(f"{row.id}  ", "bold"), Span(f"{row.state}  ", task_role(row))), row.command, width_cells, "text"
+            (Span(f"{inert_row(row.id)}  ", "bold"), Span(f"{inert_row(row.state)}  ", task_role(row))),
+            row.command,
+            width_cells,
+            "text",
         )
     words = "/tasks ID shows the output, /tasks kill ID ends it."
     return [*lines, BLANK_LINE, *hanging((), words, width_cells)]
@@ -102,7 +105,7 @@ def task_role(row: TaskRow) -> str:
 
 
 def task_detail(row: TaskRow, width_cells: int) -> Sequence[Line]:
-    head = hanging((Span(f"{row.state}  ", task_role(row)),), row.command, width_cells, "bold")
+    head = hanging((Span(f"{inert_row(row.state)}  ", task_role(row)),), row.command, width_cells, "bold")
     output = row.output or "(no output yet)"
     return [*head, BLANK_LINE, *wrap_text(output, width_cells, "tool.output")]
 
