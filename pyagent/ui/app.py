@@ -7,6 +7,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,7 +38,8 @@ from pyagent.ui.theme import THEMES
 from pyagent.ui.theming import Colours, first_theme_setting
 from pyagent.ui.too_small import TooSmall, is_too_small
 from pyagent.ui.transcript import Transcript
-from pyagent.ui.words import next_mode, short_path
+from pyagent.ui.type_ahead import TypeAhead
+from pyagent.ui.words import PLACEHOLDER, STARTING, next_mode, short_path
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from pyagent.launch import AgentStarter
     from pyagent.ui.cli import Invocation
     from pyagent.ui.images import Clipboard
+    from pyagent.ui.instant import InstantPrompt
     from pyagent.ui.keyboard import BackgroundTold, InputDriver
     from pyagent.ui.search_bar import SearchBar
     from pyagent.ui.session_view import SessionView
@@ -99,12 +102,15 @@ class PyagentApp(PromptApp):
         starter: AgentStarter,
         *,
         watchdog: Watchdog | None = None,
+        instant: InstantPrompt | None = None,
         clock: Callable[[], float] = time.monotonic,
         version: str = "",
         clipboard: Clipboard | None = None,
     ) -> None:
-        """`clock` gives seconds; it drives what is shown only. `clipboard` is the desktop's by default."""
+        """`clock` gives seconds; it drives what is shown only. `instant` is the prompt that stands on the screen,
+        `clipboard` the desktop's by default."""
         super().__init__(driver_class=_driver_class())
+        self.instant = instant
         for theme in THEMES:
             self.register_theme(theme)
         self.colours = Colours(self, first_theme_setting(invocation.options.home), invocation.options.environ)
@@ -126,7 +132,7 @@ class PyagentApp(PromptApp):
         self._watchdog = watchdog
         self._clock = clock
         self._again: tuple[str, float] = ("", float("-inf"))
-        self._typed_ahead: list[events.Event] | None = []
+        self._typed_ahead = TypeAhead(self, self._pass_on, instant=instant, drops_enter=invocation.picks_session)
         self._files = FileIndex(invocation.options.cwd)
         self._desk = PromptDesk(self, invocation.options, clipboard)
         past = PromptHistory(history_path(invocation.options.home, invocation.options.cwd))
@@ -155,7 +161,7 @@ class PyagentApp(PromptApp):
             files=lambda query: [Candidate(path) for path in self._files.matching(query)],
             history=self._recall,
             dropped=self._desk.dropped,
-            placeholder="Ask, or / for commands, @ for files, ? for help",
+            placeholder=PLACEHOLDER,
         )
         yield StatusBar()
         yield StatusRows()
@@ -167,35 +173,45 @@ class PyagentApp(PromptApp):
         self._prompt = self.query_one(Prompt)
         self._busy = self.query_one(BusyLine)
         title = f"pyagent {self.version_text}"
-        self._transcript.load([Block("banner", BlockKind.BANNER, title=title, text="starting …")])
+        self._transcript.load([Block("banner", BlockKind.BANNER, title=title, text=STARTING)])
         options = self._invocation.options
         self.query_one(StatusBar).show(StatusModel(model=options.model, cwd=short_path(str(options.cwd))))
         self._prompt.focus()
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
+        self.last_key_s = self._typed_ahead.take_over(self._prompt, self.query_one(QueuePanel))
         self.call_after_refresh(self._begin)
 
     def on_background_told(self, event: BackgroundTold) -> None:
         self.colours.told(event.is_light)
 
-    def _begin(self) -> None:
-        """The first paint is done: now the agent and all that is heavy."""
+    async def _begin(self) -> None:
+        """The first paint is done: now the agent and all that is heavy, on a thread, so that keys are still shown."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_loop_error)
         if self._watchdog is not None:
             watch_signals(loop, self._end_by_signal, self._watchdog.arm_from_signals())
+        await self._typed_ahead.prompt_is_painted(self._prompt)
+        self.run_worker(self._open_session(), group="start")
+
+    async def _open_session(self) -> None:
+        if "pyagent.ui.session_view" not in sys.modules:
+            await asyncio.to_thread(import_module, "pyagent.ui.session_view")
         from pyagent.ui.session_view import SessionView
 
         self.view = SessionView(self, self._invocation, self._starter, clock=self._clock)
         if self._invocation.picks_session:
-            self.view.pick_session()
+            self.view.pick_session(is_start=True)
         if self._invocation.options.prompt:
             self.view.submit(self._invocation.options.prompt)
         self.colours.ask_terminal()
         draft = handed_draft(self._invocation.options.environ)
         if draft:
-            self._prompt.set_text(draft)
-        self._desk.begin(self._prompt, is_typed_in=bool(self._typed_ahead))
-        self._replay_typed_ahead()
+            self._prompt.give_back(draft, "")
+        self._desk.begin(self._prompt, is_typed_in=self._typed_ahead.is_waiting)
+        for sent in self._typed_ahead.sent:
+            self._recall.add(sent)
+            self.view.submitted(Prompt.Submitted(sent.rstrip(), sent))
+        self.call_later(self._typed_ahead.session_is_there)
 
     def on_unmount(self) -> None:
         if self.view is not None:
@@ -218,22 +234,20 @@ class PyagentApp(PromptApp):
             self.last_key_s = time.monotonic()
         elif isinstance(event, events.AppFocus | events.AppBlur):
             self.has_focus_reported = isinstance(event, events.AppFocus)
-        if self._typed_ahead is not None and isinstance(event, events.Key | events.Paste):
-            self._typed_ahead.append(event)
-            return
-        if isinstance(event, events.Key) and not event.is_forwarded:
+        is_typed = isinstance(event, events.Key | events.Paste) and not event.is_forwarded
+        if is_typed and not self._typed_ahead.is_over:
+            await self._typed_ahead.add(event)
+        else:
+            await self._pass_on(event)
+
+    async def _pass_on(self, event: events.Event) -> None:
+        """Act upon an event; a key may be part of a chord, or stand for another, once the keys are known."""
+        if isinstance(event, events.Key) and not event.is_forwarded and self.view is not None:
             key = self._desk.key(event)
             if key is None:
                 return
             event = key
         await super().on_event(event)
-
-    def _replay_typed_ahead(self) -> None:
-        waiting, self._typed_ahead = self._typed_ahead or [], None
-        for event in waiting:
-            # Before the terminal was switched to single keys it made a newline of Enter.
-            is_enter = isinstance(event, events.Key) and event.key == "ctrl+j"
-            self.post_message(events.Key("enter", "\r") if is_enter else event)
 
     # ── prompts and commands ──
 
@@ -284,7 +298,8 @@ class PyagentApp(PromptApp):
         self.copy_to_clipboard(answers[-number])
 
     def on_transcript_top_reached(self) -> None:
-        self._session.show_older()
+        if self.view is not None:
+            self.view.show_older()
 
     def on_transcript_open_requested(self, event: Transcript.OpenRequested) -> None:
         from pyagent.ui.dialogs.pager import PagerScreen, block_layout

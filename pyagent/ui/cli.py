@@ -10,6 +10,7 @@ import os
 import select
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
@@ -25,6 +26,7 @@ from pyagent.ui.front_settings import front_end_settings
 
 if TYPE_CHECKING:
     from pyagent.events import EventSink
+    from pyagent.ui.instant import InstantPrompt
 
 EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
@@ -95,34 +97,14 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message[:1].upper() + message[1:] + ".", hint="See pyagent --help.")
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run pyagent with these arguments and return the exit code. Never raises, never prints a traceback."""
+def run(argv: Sequence[str], instant: InstantPrompt | None = None) -> int:
+    """Run pyagent with these arguments and return the exit code. Never raises, never prints a traceback.
+
+    `instant` is the prompt that already stands on the screen; it goes before anything else is printed.
+    """
     try:
-        if not has_output():
-            _complain("Standard output is closed; there is nowhere to answer.")
-            return EXIT_FAILURE
-        given = [_readable(arg) for arg in argv]
-        if given[:2] == ["context", "replay"]:
-            from pyagent.ui.replay_command import run_context_command
-
-            return run_context_command(given[1:], os.environ)
-        if given == ["reset"]:
-            from pyagent.ui.leftovers import reset_command
-
-            return reset_command()
-        if given[:2] == ["import", "claude"]:
-            if len(given) == 2:
-                return _list_importable()
-            given = ["--resume", f"claude:{given[2]}", *given[3:]]
-        args = parse_arguments(given)
-        if args.help:
-            print(build_parser().format_help(), end="")
-            return 0
-        if args.version:
-            print(f"pyagent {__version__}")
-            return 0
-        invocation = build_invocation(args, os.environ)
-        return _dispatch_logged(invocation)
+        with instant or nullcontext():
+            return _run([_readable(arg) for arg in argv], instant)
     except PyagentError as error:
         _complain(str(error))
         return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILURE
@@ -136,17 +118,43 @@ def run(argv: Sequence[str]) -> int:
         return EXIT_FAILURE
 
 
-def _dispatch_logged(invocation: Invocation) -> int:
+def _dispatch_logged(invocation: Invocation, instant: InstantPrompt | None) -> int:
     """Run the front end, with a debug log beside it if one was asked for."""
     if invocation.debug is None:
-        return dispatch(invocation, _start_agent)
+        return dispatch(invocation, _start_agent, instant)
     from pyagent.ui.debug_log import debug_log, logging_starter
 
     path = Path(invocation.debug_file or invocation.options.home / "logs" / "debug.log").expanduser()
     with debug_log(path, invocation.debug):
         if invocation.front_end is FrontEnd.HEADLESS:
             _complain(f"Debug log: {path}")
-        return dispatch(invocation, logging_starter(_start_agent))
+        return dispatch(invocation, logging_starter(_start_agent), instant)
+
+
+def _run(given: list[str], instant: InstantPrompt | None) -> int:
+    if not has_output():
+        _complain("Standard output is closed; there is nowhere to answer.")
+        return EXIT_FAILURE
+    if given[:2] == ["context", "replay"]:
+        from pyagent.ui.replay_command import run_context_command
+
+        return run_context_command(given[1:], os.environ)
+    if given == ["reset"]:
+        from pyagent.ui.leftovers import reset_command
+
+        return reset_command()
+    if given[:2] == ["import", "claude"]:
+        if len(given) == 2:
+            return _list_importable()
+        given = ["--resume", f"claude:{given[2]}", *given[3:]]
+    args = parse_arguments(given)
+    if args.help:
+        print(build_parser().format_help(), end="")
+        return 0
+    if args.version:
+        print(f"pyagent {__version__}")
+        return 0
+    return _dispatch_logged(build_invocation(args, os.environ), instant)
 
 
 def _list_importable() -> int:
@@ -162,8 +170,10 @@ def _list_importable() -> int:
     return 0 if sessions else EXIT_FAILURE
 
 
-def dispatch(invocation: Invocation, starter: AgentStarter) -> int:
+def dispatch(invocation: Invocation, starter: AgentStarter, instant: InstantPrompt | None = None) -> int:
     """Run the chosen front end; only its modules are imported."""
+    if instant is not None and invocation.front_end is not FrontEnd.SCREEN:
+        instant.leave()
     match invocation.front_end:
         case FrontEnd.HEADLESS:
             from pyagent.ui.headless import run_headless
@@ -176,7 +186,7 @@ def dispatch(invocation: Invocation, starter: AgentStarter) -> int:
         case FrontEnd.SCREEN:
             from pyagent.ui.runner import run_screen
 
-            return run_screen(invocation, starter)
+            return run_screen(invocation, starter, instant)
 
 
 def silence(stream: TextIO) -> None:

@@ -15,6 +15,7 @@ import os
 import re
 import selectors
 from collections import deque
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual._xterm_parser import XTermParser
@@ -23,10 +24,16 @@ from textual.message import Message
 
 from pyagent.ui.alt_keys import with_alt_keys
 from pyagent.ui.columns import placed
+from pyagent.ui.instant_line import TypedAhead
 from pyagent.ui.mouse_input import MouseFilter
 from pyagent.ui.sequences import RESTORE_TITLE, SAVE_TITLE, title_sequence
 from pyagent.ui.terminal_kind import has_links, takes_sequences
 from pyagent.ui.theming import ReplyFilter, is_light_colour
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from pyagent.ui.instant import InstantPrompt
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +46,8 @@ _LOGGED_CHARS = 60
 _LINK = re.compile("\x1b\\]8;[^\x07\x1b]*(?:\x07|\x1b\\\\)")
 _ANY_OSC = re.compile("\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
 _KEY_START = re.compile("(?=\x1b)")
+
+_ALTERNATE_SCREEN = "\x1b[?1049h"
 
 
 class PasteFilter:
@@ -94,17 +103,26 @@ class BackgroundTold(Message):
 
 class InputDriver(LinuxDriver):
     """The terminal driver, with its own reading of the keyboard, columns that stay where they are put, and a title
-    of the window that is given back."""
+    of the window that is given back. It takes over from the app's `instant` prompt, if that has one."""
 
     _wake_fds: tuple[int, int] | None = None
     """A pipe that ends the wait for input."""
     _title = ""
     _unwanted = None if has_links(os.environ) else _LINK if takes_sequences(os.environ) else _ANY_OSC
     """What this terminal would print or stumble over."""
+    _is_in_place = False
+    """While it sets up a terminal on which the instant prompt stands."""
+
+    def __init__(
+        self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._instant: InstantPrompt | None = getattr(app, "instant", None)
 
     def write(self, data: str) -> None:
         """Write a frame or a control sequence."""
-        super().write(placed(data if self._unwanted is None else self._unwanted.sub("", data)))
+        if not (self._is_in_place and data == _ALTERNATE_SCREEN):
+            super().write(placed(data if self._unwanted is None else self._unwanted.sub("", data)))
 
     def set_title(self, title: str) -> None:
         """Show a window title, which must be inert. The one from before comes back when the terminal is given back."""
@@ -113,8 +131,16 @@ class InputDriver(LinuxDriver):
             self._title = title
 
     def start_application_mode(self) -> None:
+        """Set the terminal up. The instant prompt has done so already: its screen stays, and so do the modes before."""
         self._wake_fds = os.pipe()
+        instant = self._instant
+        if instant is not None:
+            instant.driver_starts()
+            self._is_in_place = True
         super().start_application_mode()  # type: ignore[no-untyped-call]  # It has no annotations there.
+        if instant is not None:
+            self._is_in_place = False
+            self.attrs_before = instant.modes
         if self._title and self._writer_thread is not None:
             self.write(SAVE_TITLE + title_sequence(self._title))
 
@@ -137,6 +163,12 @@ class InputDriver(LinuxDriver):
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         pastes, mouse, parser = PasteFilter(), MouseFilter(), XTermParser(self._debug)
         replies, is_told = ReplyFilter(), False
+        if self._instant is not None:
+            ahead, self._instant = self._ahead_of(self._instant), None
+            for at_s, text in ahead.all_input:
+                if shown := mouse.feed(pastes.feed(text)):
+                    parser = self._take(shown, parser, pastes, at_s)
+            decoder.decode(ahead.pending)
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             if self._wake_fds is not None:
@@ -166,13 +198,23 @@ class InputDriver(LinuxDriver):
                 for message in parser.tick():
                     self.process_message(message)
 
-    def _take(self, text: str, parser: XTermParser, pastes: PasteFilter) -> XTermParser:
-        """Have the text parsed, key by key where there are escapes; gives the parser to go on with."""
+    def _ahead_of(self, instant: InstantPrompt) -> TypedAhead:
+        """Wait until the instant prompt reads no more; gives what it has read."""
+        ahead = None
+        while ahead is None and not self.exit_event.is_set():
+            ahead = instant.wait_for_hand_over(_POLL_S)
+        return ahead or TypedAhead()
+
+    def _take(self, text: str, parser: XTermParser, pastes: PasteFilter, at_s: float | None = None) -> XTermParser:
+        """Have the text parsed, key by key where there are escapes; gives the parser to go on with. `at_s` is when the
+        text came (monotonic seconds), if not just now."""
         for piece in _KEY_START.split(text):
             try:
                 for message in parser.feed(piece) if piece else ():
                     is_paste = isinstance(message, events.Paste) and bool(pastes.pastes)
-                    self.process_message(events.Paste(_clean(pastes.pastes.popleft())) if is_paste else message)
+                    event = events.Paste(_clean(pastes.pastes.popleft())) if is_paste else message
+                    event.time = event.time if at_s is None else at_s
+                    self.process_message(event)
             except (ValueError, OverflowError, TypeError, StopIteration):
                 # A key with an impossible number, say. The parser is spent, but the keyboard must go on.
                 _log.warning("input that cannot be read: %r", piece[:_LOGGED_CHARS], exc_info=True)

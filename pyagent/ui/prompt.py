@@ -9,6 +9,7 @@ from textual import events
 from textual.actions import SkipAction
 from textual.binding import BindingType
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import TextArea
@@ -177,6 +178,16 @@ class Prompt(TextArea):
             self._vim.leave_selection()
         self.replace(inert(text), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
+
+    def begin_with(self, text: str, cuts: Sequence[str]) -> None:
+        """Stand at the end of this text from the first paint on; `cuts` are what Ctrl+Y brings back."""
+        for cut in cuts:
+            self._cuts.cut(cut)
+        if text:
+            self.set_text(text)
+            # It has no width before the first layout: wrapped at the one to come, it has its height at once.
+            self.wrapped_document.wrap(max(1, self.app.size.width - self.gutter.width - 1), self.indent_width)
+            self.virtual_size = Size(0, self.wrapped_document.height)
 
     def action_submit(self) -> None:
         """Send the text."""

@@ -35,12 +35,14 @@ class PromptDesk:
         self._chords = Chords()
         self._drafts = DraftFile(history_path(options.home, options.cwd))
         self._saving: Timer | None = None
+        self._has_begun = False
         self._problems: tuple[str, ...] = ()
 
     def begin(self, prompt: Prompt, *, is_typed_in: bool) -> None:
         """After the first paint: the keys in force, and the draft a crash has left. `is_typed_in`: keys wait to be
         put into the line, so that the draft must not stand before them."""
         self._prompt = prompt
+        self._has_begun = True
         self._load_keys()
         draft = self._drafts.take_left_behind()
         if draft is not None:
@@ -48,6 +50,7 @@ class PromptDesk:
             self._prompt.bring_back(draft, is_aside=is_aside)
             stash_keys = "Ctrl+S in an empty line brings back" if is_aside or not draft.shown.strip() else "Here is"
             self._app.show_hint(f"{stash_keys} the draft of an earlier run.", lasting_s=HINT_S)
+        if self._prompt.text or self._prompt.stashed:
             self.text_changed()
 
     # ── keys ──
@@ -135,7 +138,7 @@ class PromptDesk:
 
     def text_changed(self) -> None:
         """The line reads differently: write it down once the keys pause."""
-        if self._saving is None and not self._app.is_leaving:
+        if self._has_begun and self._saving is None and not self._app.is_leaving:
             self._saving = self._app.set_timer(SAVE_AFTER_S, self._save)
 
     def _save(self) -> None:
@@ -146,4 +149,5 @@ class PromptDesk:
         """The program ends: what stands in the line is there again at the next start."""
         if self._saving is not None:
             self._saving.stop()
-        self._save()
+        if self._has_begun:
+            self._save()

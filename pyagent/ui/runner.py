@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from pyagent.launch import AgentStarter
 from pyagent.ui.blocks import BlockKind
@@ -14,27 +15,32 @@ from pyagent.ui.leftovers import cure_terminal, terminal_marked
 from pyagent.ui.log_file import errors_to_log, streams_guarded
 from pyagent.ui.terminal import EXIT_CODES, Watchdog, end_on_signals
 
+if TYPE_CHECKING:
+    from pyagent.ui.instant import InstantPrompt
+
 CLOSE_TIMEOUT_S = 3.0
 """How long the agent gets, after the screen is gone, to stop tools and close its log."""
 
 
-def run_screen(invocation: Invocation, starter: AgentStarter) -> int:
-    """Open the full screen and return the exit code."""
+def run_screen(invocation: Invocation, starter: AgentStarter, instant: InstantPrompt | None = None) -> int:
+    """Open the full screen and return the exit code; it takes over from the instant prompt, if there is one."""
     os.environ.setdefault("TEXTUAL_SMOOTH_SCROLL", "0")
     options = invocation.options
     tty_fd = os.dup(2)
     cure_terminal(options.home, tty_fd)
-    watchdog = Watchdog(tty_fd)
+    watchdog = Watchdog(tty_fd, modes=None if instant is None else instant.modes)
     with errors_to_log(options.log_path, options.environ):
         with streams_guarded(options.log_path, options.environ), terminal_marked(options.home, tty_fd) as mark:
             watchdog.mark = mark
             from pyagent.ui.app import PyagentApp
 
-            app = PyagentApp(invocation, starter, watchdog=watchdog)
+            app = PyagentApp(invocation, starter, watchdog=watchdog, instant=instant)
             gc.freeze()
             end_on_signals(watchdog)
             app.run(mouse=invocation.has_mouse)
             watchdog.has_screen = False
+            if instant is not None:
+                instant.hand_over()  # The driver gave the terminal back, even if the screen was never painted.
         exit_code = app.return_code or 0
         if app.view is not None:
             app.view.handle.close(CLOSE_TIMEOUT_S)

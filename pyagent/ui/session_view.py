@@ -416,11 +416,11 @@ class SessionView:
             case RewindPlanned():
                 self._pick("What goes back?", way_items(event), "rewind", "", lambda item: way_preview(event, item))
 
-    def pick_session(self, command: str = "resume") -> None:
-        """Let the person choose another session of the folder."""
-        self._app.run_worker(self._pick_session(command), group="sessions")
+    def pick_session(self, command: str = "resume", *, is_start: bool = False) -> None:
+        """Let the person choose another session of the folder. At the start, keys may come that are not for it."""
+        self._app.run_worker(self._pick_session(command, is_start=is_start), group="sessions")
 
-    async def _pick_session(self, command: str) -> None:
+    async def _pick_session(self, command: str, *, is_start: bool) -> None:
         from pyagent.ui.choosing import OtherSessions
         from pyagent.ui.dialogs.session_picker import VIEWED, SessionPicker
 
@@ -434,6 +434,8 @@ class SessionView:
         if not sessions.items():
             self._app.show_hint("There is no other session in this folder.", lasting_s=HINT_S)
             return
+        if is_start:
+            await self._keys_are_quiet()
         self._app.push_screen(SessionPicker(sessions), chosen)
 
     def take_back_queued(self) -> bool:

@@ -34,16 +34,18 @@ RESET_SEQUENCE = (
 class Watchdog:
     """Ends the process by force, with the terminal reset, if an orderly end does not come in time."""
 
-    def __init__(self, tty_fd: int) -> None:
+    def __init__(self, tty_fd: int, *, modes: list[Any] | None = None) -> None:
+        """`modes` are the terminal's line modes from before the program, if they have been changed since."""
         self._tty_fd = tty_fd
         self._timer: threading.Timer | None = None
         self.has_screen = True
         """Whether the screen may hold the terminal. Once it gave it back, a second reset would move the cursor."""
         self.mark: Path | None = None
         """The file that says that the screen holds the terminal; it goes with a reset."""
-        self._modes: list[Any] | None = None
-        with suppress(termios.error, OSError):
-            self._modes = termios.tcgetattr(tty_fd)
+        self._modes = modes
+        if modes is None:
+            with suppress(termios.error, OSError):
+                self._modes = termios.tcgetattr(tty_fd)
 
     def arm(self, exit_code: int, after_s: float = WATCHDOG_S) -> None:
         """Give the process `after_s` seconds from now."""

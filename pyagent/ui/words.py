@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import os
 
+PLACEHOLDER = "Ask, or / for commands, @ for files, ? for help"
+"""What stands in the empty prompt."""
+STARTING = "starting …"
+"""What stands in place of a session until there is one."""
+
 
 def short_path(path: str) -> str:
     """The path with the home folder as `~`."""
