@@ -354,7 +354,6 @@ def test_a_cancel_at_any_await_leaves_everything_as_it_was(talk: Talk, after: in
         made.summarizer = ScriptedSummarizer(*[summary()] * 6)
         return made.set_gates(history_snip=True, context_collapse=True)
 
-    undisturbed = run_now(bench().pipeline.before_request(bench().context()))
     disturbed = bench()
     disturbed.sources, disturbed.hooks, disturbed.notes = Sources(STATE, FILES), Hooks(), Notes()
     before, seq = items_of(talk.view), talk.state.next_seq
@@ -366,6 +365,7 @@ def test_a_cancel_at_any_await_leaves_everything_as_it_was(talk: Talk, after: in
         disturbed.sources, disturbed.hooks, disturbed.notes = FixedSources(STATE, FILES), FixedHooks(), FixedNotes()
         disturbed.summarizer = ScriptedSummarizer(*[summary()] * 6)
         again = run_now(disturbed.pipeline.before_request(disturbed.context()))
+        undisturbed = run_now(bench().pipeline.before_request(bench().context()))
         assert [type(o) for _, o in again.outcomes] == [type(o) for _, o in undisturbed.outcomes]
 
 
