@@ -2,8 +2,8 @@
 
 A hypothesis state machine drives the assembled agent: prompts with parallel calls, prompts while it is busy,
 interrupts, pauses, compactions by every layer, overflows, undo and redo, cleared results, rewinds, model switches,
-kills that tear the file anywhere, resumes. At every request it is asserted that the strict server takes it, that no
-thinking is sent behind another prefix than its own, and that a session read anew from the file at that moment would
+kills that tear the file anywhere, resumes, forks. At every request it is asserted that the strict server takes it, that
+no thinking is sent behind another prefix than its own, and that a session read anew from the file at that moment would
 send the very same bytes; at every resume, that the gauge stands where it stood.
 """
 
@@ -178,8 +178,8 @@ class Sessions(RuleBasedStateMachine):
             raise Refusal(OVERFLOW)
         return self.answers.pop(0) if self.answers else reply("Done.")
 
-    async def start(self) -> None:
-        options = replace(self.options, is_continued=bool(self.files()))
+    async def start(self, *, in_a_copy: bool = False) -> None:
+        options = replace(self.options, is_continued=bool(self.files()), is_forked=in_a_copy)
         self.agent = LiveAgent(options, self.server, clock=self.clock)
         self.running = asyncio.create_task(self.agent.run())
         await self.agent.until(lambda: bool(self.agent and self.agent.events))
@@ -220,12 +220,15 @@ class Sessions(RuleBasedStateMachine):
         of their own, which is in no log."""
         if request.source in ("compact", SOURCE, DRAFT_SOURCE):
             return
-        state = self.folded()
-        assert state is not None
-        profiles = [RequestProfile.from_json(body) for body in state.profiles.values()]
-        bodies = [RequestPlan.of(one, Renderer().render(state.view, one)).body() for one in profiles]
+        bodies = self.next_bodies()
         if _without_diagnostics(request.body) not in bodies:
             self.mismatches.append(f"{request.source}: {request.body!r} is none of {bodies!r}")
+
+    def next_bodies(self) -> list[bytes]:
+        """What a session read anew would send next, under each of its profiles."""
+        state = self.folded()
+        profiles = [RequestProfile.from_json(body) for body in state.profiles.values()] if state else []
+        return [RequestPlan.of(one, Renderer().render(state.view, one)).body() for one in profiles if state]
 
     @invariant()
     def every_request_was_right(self) -> None:
@@ -360,13 +363,22 @@ class Sessions(RuleBasedStateMachine):
 
     @rule()
     def resume(self) -> None:
+        self.go(self.stop())
         shown = self.live.all_of(GaugeMoved)
-        self.go(self.reopened_with(None))
+        self.go(self.start())
         # The first is from the coarse measure, before the encoding is loaded.
         if self.files() and len(shown) > 1:
             self.go(self.live.until(lambda: len(self.live.all_of(GaugeMoved)) > 1))
             again = self.live.all_of(GaugeMoved)[-1].gauge
             assert (again.used_tokens, again.is_estimate) == (shown[-1].gauge.used_tokens, shown[-1].gauge.is_estimate)
+
+    @rule()
+    def fork(self) -> None:
+        """Go on in a copy: it would send what the session it came from would have sent."""
+        self.go(self.stop())
+        before = self.next_bodies()
+        self.go(self.start(in_a_copy=bool(self.files())))
+        assert self.next_bodies() == before
 
     @rule(data=st.data())
     def kill(self, data: st.DataObject) -> None:
