@@ -220,6 +220,21 @@ class Prompt(TextArea):
             event.prevent_default()
             self._restart_blink()
             handler()
+        elif not event.is_printable and await self._run_binding(event.key):
+            event.stop()
+            event.prevent_default()
+
+    async def _run_binding(self, key: str) -> bool:
+        """Do at once what the key is bound to here; whether it was done.
+
+        Left to Textual, the key would travel up to the app first, and a letter behind it would be typed before it.
+        """
+        bindings = self._bindings.copy()
+        bindings.apply_keymap(self.keys.textual())
+        for binding in bindings.key_to_bindings.get(key, ()):
+            if await self.app.run_action(binding.action, self):
+                return True
+        return False
 
     def _key_handler(self, event: events.Key) -> Callable[[], None] | None:
         """What a key does here, before the text area and the bindings see it."""

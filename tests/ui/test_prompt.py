@@ -196,6 +196,15 @@ async def test_a_pasted_path_of_an_image_becomes_a_chip() -> None:
         assert app.prompt.text == "[Image #1 640×480] "
 
 
+async def test_keys_that_come_at_once_act_in_their_order() -> None:
+    app = Writing()
+    async with app.run_test(size=SIZE) as pilot:
+        for key, char in (("a", "a"), ("b", "b"), ("left", None), ("c", "c"), ("alt+enter", None), ("d", "d")):
+            app.post_message(events.Key(key, char))
+        await pilot.pause()
+        assert app.prompt.text == "ac\ndb"
+
+
 async def test_undo_stash_and_yank() -> None:
     app = Writing()
     async with app.run_test(size=SIZE) as pilot:
