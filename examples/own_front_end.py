@@ -9,17 +9,8 @@ import tempfile
 from pathlib import Path
 
 from pyagent.agent.bootstrap import start_agent
-from pyagent.events import (
-    ConversationClosed,
-    Event,
-    Notice,
-    Shutdown,
-    SubmitPrompt,
-    TextDelta,
-    ToolFinished,
-    TurnFailed,
-    TurnFinished,
-)
+from pyagent.commands import Shutdown, SubmitPrompt
+from pyagent.events import ConversationClosed, Event, Notice, TextDelta, ToolFinished, TurnFailed, TurnFinished
 from pyagent.launch import LaunchOptions
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # Read before the first paint: the events alone would take a tenth of the time to it.
-    from pyagent.events import Command, EventSink
+    from pyagent.commands import Command
+    from pyagent.events import EventSink
     from pyagent.settings import PermissionMode
 
 

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import threading
 
+from pyagent.commands import Command, Shutdown
 from pyagent.errors import PyagentError
-from pyagent.events import Command, ConversationClosed, EventSink, Shutdown, TurnFailed
+from pyagent.events import ConversationClosed, EventSink, TurnFailed
 from pyagent.launch import AgentHandle, LaunchOptions
 
 _log = logging.getLogger(__name__)

@@ -17,15 +17,22 @@ from typing import Any, Literal, Protocol
 from pyagent.agent.journal import Journal
 from pyagent.agent.tool_runner import PermissionAnswer
 from pyagent.agent.turn import TurnParts, run_turn
-from pyagent.errors import PyagentError, UsageError
-from pyagent.events import (
+from pyagent.commands import (
     AnswerPermission,
     AnswerQuestion,
     Command,
-    CommandFinished,
-    EventSink,
     Interrupt,
     LetRunOn,
+    RunCommand,
+    RunShell,
+    Shutdown,
+    SubmitPrompt,
+    TakeBackQueued,
+)
+from pyagent.errors import PyagentError, UsageError
+from pyagent.events import (
+    CommandFinished,
+    EventSink,
     Notice,
     PermissionNeeded,
     PermissionQuestion,
@@ -37,11 +44,6 @@ from pyagent.events import (
     QueueChanged,
     RecordCommitted,
     ReplayFinished,
-    RunCommand,
-    RunShell,
-    Shutdown,
-    SubmitPrompt,
-    TakeBackQueued,
     TurnFailed,
     TurnFinished,
     TurnStarted,

@@ -58,12 +58,13 @@ from pyagent.agent.turn import TurnParts
 from pyagent.agent.turn_diffs import DiffCommand
 from pyagent.agent.wire.render import Renderer
 from pyagent.agent.wire.retry import CallWaits
+from pyagent.commands import RunCommand
 from pyagent.compaction.cleanup import cleanup_after
 from pyagent.compaction.pipeline import Pipeline
 from pyagent.compaction.ports import Ports
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import UsageError
-from pyagent.events import Event, EventSink, Notice, OlderRecords, RunCommand, TasksMoved
+from pyagent.events import Event, EventSink, Notice, OlderRecords, TasksMoved
 from pyagent.launch import LaunchOptions
 from pyagent.log import Boundary, Record, UserEntry
 from pyagent.messages import JsonObject

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from pyagent.agent.conversation import Conversation
+from pyagent.commands import Command, Shutdown
 from pyagent.errors import PyagentError, SessionLockedError
-from pyagent.events import Command, ConversationClosed, EventSink, Notice, Shutdown, TurnFailed
+from pyagent.events import ConversationClosed, EventSink, Notice, TurnFailed
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from pyagent.agent.conversation import Enclosed
 from pyagent.agent.permissions import Deny
 from pyagent.agent.restore_sources import reminder
 from pyagent.agent.tool_runner import Gatekeeper
+from pyagent.commands import SubmitPrompt
 from pyagent.errors import UsageError
-from pyagent.events import EventSink, Notice, SubmitPrompt
+from pyagent.events import EventSink, Notice
 from pyagent.log import Payload, UserEntry
 from pyagent.messages import DocumentBlock, ImageBlock, TextBlock
 from pyagent.tools.image_file import image_result

@@ -12,8 +12,9 @@ from pyagent.agent.conversation import CommandHandler
 from pyagent.agent.journal import Journal
 from pyagent.agent.memory_files import LoadedMemory
 from pyagent.agent.restore_sources import reminder
+from pyagent.commands import Command, RunCommand, SubmitPrompt
 from pyagent.errors import UsageError
-from pyagent.events import Command, EventSink, Report, RunCommand, SettingMoved, SubmitPrompt
+from pyagent.events import EventSink, Report, SettingMoved
 from pyagent.log import SettingChanged, UserEntry
 from pyagent.messages import TextBlock, scrub_surrogates
 from pyagent.pages import MemoryPage, MemoryRow, TaskRow, TasksPage

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from pyagent.events import NOBODY_ANSWERS, AnswerQuestion, PermissionQuestion, Question
+from pyagent.commands import NOBODY_ANSWERS, AnswerQuestion
+from pyagent.events import PermissionQuestion, Question
 from pyagent.log import FileSeen, Record
 from pyagent.messages import JsonObject, ResultContent, TextBlock, scrub_json
 from pyagent.state import ConversationState, KnownFile

@@ -19,7 +19,8 @@ from pyagent.launch import AgentHandle, AgentStarter, LaunchOptions
 from pyagent.ui.log_file import without_secrets
 
 if TYPE_CHECKING:
-    from pyagent.events import Command, Event, EventSink
+    from pyagent.commands import Command
+    from pyagent.events import Event, EventSink
 
 _ROOT = "pyagent"
 _events = logging.getLogger("pyagent.debug.events")

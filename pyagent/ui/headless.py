@@ -18,15 +18,20 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any, TextIO
 
-from pyagent.errors import UsageError
-from pyagent.events import (
+from pyagent.commands import (
     NOBODY_ANSWERS,
     AnswerPermission,
     AnswerQuestion,
+    Interrupt,
+    RunCommand,
+    Shutdown,
+    SubmitPrompt,
+)
+from pyagent.errors import UsageError
+from pyagent.events import (
     ConversationClosed,
     Event,
     GaugeMoved,
-    Interrupt,
     Notice,
     PermissionNeeded,
     PermissionSettled,
@@ -34,9 +39,6 @@ from pyagent.events import (
     QuestionSettled,
     RecordCommitted,
     RetryScheduled,
-    RunCommand,
-    Shutdown,
-    SubmitPrompt,
     TurnFailed,
     TurnFinished,
 )

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from pyagent.events import (
-    NOBODY_ANSWERS,
-    AnswerPermission,
-    AnswerQuestion,
-    Event,
-    GaugeMoved,
-    Interrupt,
-    PermissionNeeded,
-    PermissionQuestion,
-    QuestionAsked,
-    Report,
-    RunCommand,
-)
+from pyagent.commands import NOBODY_ANSWERS, AnswerPermission, AnswerQuestion, Interrupt, RunCommand
+from pyagent.events import Event, GaugeMoved, PermissionNeeded, PermissionQuestion, QuestionAsked, Report
 from pyagent.launch import AgentHandle
 from pyagent.messages import JsonObject
 from pyagent.settings import PERMISSION_MODES

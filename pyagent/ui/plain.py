@@ -16,6 +16,7 @@ from types import FrameType
 from typing import assert_never
 
 from pyagent import __version__
+from pyagent.commands import Interrupt, RunCommand, RunShell, Shutdown, SubmitPrompt
 from pyagent.errors import READING
 from pyagent.events import (
     CompactionEnded,
@@ -23,7 +24,6 @@ from pyagent.events import (
     CompactionStarted,
     ConversationClosed,
     Event,
-    Interrupt,
     Notice,
     PermissionNeeded,
     PermissionSettled,
@@ -35,13 +35,9 @@ from pyagent.events import (
     RetryScheduled,
     RewindOffered,
     RewindPlanned,
-    RunCommand,
-    RunShell,
     SessionOpened,
     SettingMoved,
-    Shutdown,
     StreamSilent,
-    SubmitPrompt,
     ToolFinished,
     TurnFailed,
     TurnFinished,

@@ -6,18 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pyagent.events import (
-    NOBODY_ANSWERS,
-    AnswerPermission,
-    AnswerQuestion,
-    Command,
-    Interrupt,
-    PermissionQuestion,
-    Question,
-    QuestionAsked,
-    RewindOffered,
-    RewindPlanned,
-)
+from pyagent.commands import NOBODY_ANSWERS, AnswerPermission, AnswerQuestion, Command, Interrupt
+from pyagent.events import PermissionQuestion, Question, QuestionAsked, RewindOffered, RewindPlanned
 from pyagent.launch import LaunchOptions
 from pyagent.settings import EFFORT_LEVELS
 from pyagent.ui.choosing import OtherSessions, memory_items, mode_items, model_items

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from pyagent.events import AnswerPermission, AnswerQuestion, PermissionNeeded, PermissionQuestion, QuestionAsked
+from pyagent.commands import AnswerPermission, AnswerQuestion
+from pyagent.events import PermissionNeeded, PermissionQuestion, QuestionAsked
 from pyagent.ui.dialogs.approval import Approval, ApprovalAnswer, ApprovalRequest, ApprovalScreen
 from pyagent.ui.dialogs.question import QuestionScreen
 from pyagent.ui.diff import diff_lines

@@ -15,13 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyagent.commands import Command, Interrupt, LetRunOn, RunCommand, RunShell, Shutdown, SubmitPrompt, TakeBackQueued
 from pyagent.events import (
-    Command,
     ConversationClosed,
     CostMoved,
     Event,
-    Interrupt,
-    LetRunOn,
     Notice,
     OlderRecords,
     PermissionNeeded,
@@ -35,15 +33,10 @@ from pyagent.events import (
     RetryScheduled,
     RewindOffered,
     RewindPlanned,
-    RunCommand,
-    RunShell,
     SessionOpened,
     SettingMoved,
-    Shutdown,
     StatusLineMoved,
     StreamSilent,
-    SubmitPrompt,
-    TakeBackQueued,
     TurnFailed,
 )
 from pyagent.launch import AgentHandle, AgentStarter

@@ -17,7 +17,8 @@ from pyagent.agent.host import Host
 from pyagent.agent.journal import Clock
 from pyagent.agent.model_access import ModelServer
 from pyagent.agent.session_store import SessionDisk, list_sessions, project_dir, read_session
-from pyagent.events import Command, Event, Notice, RunCommand, Shutdown, SubmitPrompt, TurnFailed, TurnFinished
+from pyagent.commands import Command, RunCommand, Shutdown, SubmitPrompt
+from pyagent.events import Event, Notice, TurnFailed, TurnFinished
 from pyagent.launch import LaunchOptions
 from pyagent.log import NoticeShown, Record
 from pyagent.state import ConversationState

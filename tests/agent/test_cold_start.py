@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pyagent.agent.cold_start import CLEAR, COMPACT, GO_ON
+from pyagent.commands import AnswerQuestion
 from pyagent.compaction.microcompact import CLEARED
-from pyagent.events import AnswerQuestion, CompactionFinished, QuestionAsked, QuestionSettled
+from pyagent.events import CompactionFinished, QuestionAsked, QuestionSettled
 from pyagent.log import ClearResults
 from tests.agent.background import Worker
 from tests.agent.support import SteadyClock, launch_options, running_agent, state_on_disk, with_environ

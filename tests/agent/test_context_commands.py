@@ -7,17 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pyagent.events import (
-    CompactionEnded,
-    CompactionFinished,
-    CompactionStarted,
-    Interrupt,
-    Notice,
-    Report,
-    RunCommand,
-    SubmitPrompt,
-    TurnFinished,
-)
+from pyagent.commands import Interrupt, RunCommand, SubmitPrompt
+from pyagent.events import CompactionEnded, CompactionFinished, CompactionStarted, Notice, Report, TurnFinished
 from pyagent.log import CompactionFailed
 from tests.agent.background import FORGETFUL_SUMMARY, Worker, kind_of_request
 from tests.agent.support import launch_options, records_on_disk, running_agent, state_on_disk, with_environ

@@ -21,21 +21,16 @@ from pyagent.agent.permissions import Allow, Ask, Decision
 from pyagent.agent.tool_runner import INTERRUPTED_TEXT, ToolRunner
 from pyagent.agent.turn import TurnParts
 from pyagent.agent.wire.stream import Response
+from pyagent.commands import AnswerPermission, Interrupt, RunCommand, Shutdown, SubmitPrompt, TakeBackQueued
 from pyagent.errors import ModelUnavailableError, PromptTooLongError, PyagentError
 from pyagent.events import (
-    AnswerPermission,
     CommandFinished,
     Event,
-    Interrupt,
     Notice,
     PermissionNeeded,
     PermissionQuestion,
     PromptReturned,
     QueueChanged,
-    RunCommand,
-    Shutdown,
-    SubmitPrompt,
-    TakeBackQueued,
     TurnFailed,
     TurnFinished,
 )

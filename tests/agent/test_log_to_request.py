@@ -33,16 +33,13 @@ from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
 from pyagent.agent.wire.repair import find_repair
+from pyagent.commands import Interrupt, RunCommand, Shutdown, SubmitPrompt
 from pyagent.events import (
     CompactionEnded,
     CompactionFinished,
     GaugeMoved,
-    Interrupt,
     Notice,
-    RunCommand,
     SettingMoved,
-    Shutdown,
-    SubmitPrompt,
     ToolFinished,
     ToolStarted,
     TurnFailed,

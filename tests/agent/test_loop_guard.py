@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyagent.agent.loop_guard import REPEATS_STOPPED, REPEATS_TOLD, LoopGuard
-from pyagent.events import Notice, SubmitPrompt, TurnFinished
+from pyagent.commands import SubmitPrompt
+from pyagent.events import Notice, TurnFinished
 from pyagent.messages import ImageBlock, JsonObject, TextBlock
 from tests.agent.test_conversation import call, response, stage, text
 from tests.fakes.scripted import FakeTool

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pyagent.agent.mentions import Mention, mentions_in
-from pyagent.events import PromptReturned, SubmitPrompt, TurnFailed, TurnFinished
+from pyagent.commands import SubmitPrompt
+from pyagent.events import PromptReturned, TurnFailed, TurnFinished
 from tests.agent.support import launch_options, running_agent
 from tests.fakes.messages_server import FakeMessagesServer
 from tests.fakes.script import Script, reply, tool_use

@@ -6,17 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyagent.events import (
-    AnswerQuestion,
-    Interrupt,
-    Notice,
-    QuestionAsked,
-    RetryScheduled,
-    SettingMoved,
-    SubmitPrompt,
-    TurnFailed,
-    TurnFinished,
-)
+from pyagent.commands import AnswerQuestion, Interrupt, SubmitPrompt
+from pyagent.events import Notice, QuestionAsked, RetryScheduled, SettingMoved, TurnFailed, TurnFinished
 from pyagent.log import AssistantEntry
 from tests.agent.support import LiveAgent, launch_options, records_on_disk, running_agent, state_on_disk
 from tests.fakes.messages_server import FakeMessagesServer

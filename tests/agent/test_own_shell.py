@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from pyagent.agent.export import parts_of
+from pyagent.commands import Interrupt, LetRunOn, RunShell
 from pyagent.events import (
-    Interrupt,
-    LetRunOn,
     Notice,
     PermissionNeeded,
     QueueChanged,
     RecordCommitted,
-    RunShell,
     ToolProgress,
     ToolStarted,
     TurnFinished,

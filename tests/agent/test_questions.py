@@ -5,16 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from pyagent.agent.tool_runner import INTERRUPTED_TEXT
-from pyagent.events import (
-    AnswerQuestion,
-    Interrupt,
-    Question,
-    QuestionAsked,
-    QuestionOption,
-    QuestionSettled,
-    SubmitPrompt,
-    TurnFinished,
-)
+from pyagent.commands import AnswerQuestion, Interrupt, SubmitPrompt
+from pyagent.events import Question, QuestionAsked, QuestionOption, QuestionSettled, TurnFinished
 from tests.agent.test_conversation import Stage, call, response, stage, text
 from tests.fakes.scripted import FakeTool
 

@@ -11,9 +11,9 @@ import pytest
 
 from pyagent.agent.read_only import CANCEL, COPY, READ_ONLY
 from pyagent.agent.session_store import list_sessions, project_dir
+from pyagent.commands import AnswerQuestion, RunCommand, RunShell, SubmitPrompt
 from pyagent.errors import READING
 from pyagent.events import (
-    AnswerQuestion,
     ConversationClosed,
     Notice,
     PromptReturned,
@@ -21,10 +21,7 @@ from pyagent.events import (
     QueueChanged,
     RecordCommitted,
     Report,
-    RunCommand,
-    RunShell,
     SessionOpened,
-    SubmitPrompt,
     TurnFailed,
     TurnFinished,
 )

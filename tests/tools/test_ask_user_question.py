@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pyagent.events import AnswerQuestion, Question, QuestionOption
+from pyagent.commands import AnswerQuestion
+from pyagent.events import Question, QuestionOption
 from tests.tools.support import Workbench
 
 DATABASE = {

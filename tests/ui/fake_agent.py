@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pyagent.events import Command, ConversationClosed, Event, EventSink, SessionOpened, Shutdown
+from pyagent.commands import Command, Shutdown
+from pyagent.events import ConversationClosed, Event, EventSink, SessionOpened
 from pyagent.launch import LaunchOptions
 
 Answer = Callable[[Command], Sequence[Event]]

@@ -15,13 +15,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pyagent.commands import Command, SubmitPrompt
 from pyagent.events import (
-    Command,
     ConversationClosed,
     Event,
     PermissionNeeded,
     PermissionQuestion,
-    SubmitPrompt,
     TextDelta,
     TurnFailed,
     TurnFinished,

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from pyagent.commands import Command, RunCommand, SubmitPrompt
 from pyagent.events import (
-    Command,
     Event,
     Notice,
     PermissionNeeded,
@@ -28,10 +28,8 @@ from pyagent.events import (
     RewindOffered,
     RewindPlanned,
     RewindPoint,
-    RunCommand,
     SettingMoved,
     StatusLineMoved,
-    SubmitPrompt,
     TextDelta,
     ThinkingDelta,
     ToolFinished,

@@ -11,11 +11,9 @@ import pytest
 from textual.pilot import Pilot
 
 from pyagent.agent.session_store import project_dir
+from pyagent.commands import AnswerPermission, Command, Interrupt, RunCommand, Shutdown, SubmitPrompt, TakeBackQueued
 from pyagent.events import (
-    AnswerPermission,
-    Command,
     Event,
-    Interrupt,
     PermissionNeeded,
     PermissionQuestion,
     PermissionSettled,
@@ -25,10 +23,6 @@ from pyagent.events import (
     ReplayFinished,
     Report,
     RequestStarted,
-    RunCommand,
-    Shutdown,
-    SubmitPrompt,
-    TakeBackQueued,
     TextDelta,
     TurnFailed,
     TurnFinished,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pyagent.commands import SubmitPrompt
 from pyagent.errors import UsageError
-from pyagent.events import Notice, SubmitPrompt, TextDelta, TurnFinished
+from pyagent.events import Notice, TextDelta, TurnFinished
 from pyagent.ui.debug_log import debug_log, described, logging_starter
 from tests.ui.fake_agent import FakeAgent, launch_options, opened
 

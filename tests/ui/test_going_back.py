@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pyagent.commands import Command, RunCommand
 from pyagent.events import (
-    Command,
     Event,
     OlderRecords,
     PromptReturned,
@@ -18,7 +18,6 @@ from pyagent.events import (
     RewindOffered,
     RewindPlanned,
     RewindPoint,
-    RunCommand,
 )
 from pyagent.log import Record
 from pyagent.ui.dialogs.picker import PickerScreen

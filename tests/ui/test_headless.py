@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
+from pyagent.commands import AnswerPermission, Command, Interrupt, RunCommand, SubmitPrompt
 from pyagent.events import (
-    AnswerPermission,
-    Command,
     CommandFinished,
     CompactionFinished,
     CompactionStarted,
@@ -21,7 +20,6 @@ from pyagent.events import (
     Event,
     GaugeFacts,
     GaugeMoved,
-    Interrupt,
     Notice,
     PermissionNeeded,
     PermissionQuestion,
@@ -29,8 +27,6 @@ from pyagent.events import (
     Report,
     RequestStarted,
     RetryScheduled,
-    RunCommand,
-    SubmitPrompt,
     TurnFailed,
     TurnFinished,
     WireEvent,

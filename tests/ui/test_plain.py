@@ -9,9 +9,8 @@ from typing import Literal
 
 import pytest
 
+from pyagent.commands import AnswerPermission, Command, RunCommand, SubmitPrompt
 from pyagent.events import (
-    AnswerPermission,
-    Command,
     CompactionFinished,
     CompactionStarted,
     ConversationClosed,
@@ -23,10 +22,8 @@ from pyagent.events import (
     Report,
     RequestStarted,
     RetryScheduled,
-    RunCommand,
     SettingMoved,
     StreamSilent,
-    SubmitPrompt,
     TextDelta,
     ToolFinished,
     ToolStarted,

@@ -8,18 +8,8 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from pyagent.events import (
-    LetRunOn,
-    PromptReturned,
-    QueueChanged,
-    RunCommand,
-    RunShell,
-    SubmitPrompt,
-    ToolFinished,
-    ToolStarted,
-    TurnFinished,
-    TurnStarted,
-)
+from pyagent.commands import LetRunOn, RunCommand, RunShell, SubmitPrompt
+from pyagent.events import PromptReturned, QueueChanged, ToolFinished, ToolStarted, TurnFinished, TurnStarted
 from pyagent.log import ShellRan
 from pyagent.ui.blocks import BlockKind
 from pyagent.ui.dialogs.help import HelpScreen

@@ -8,18 +8,8 @@ from pathlib import Path
 import pytest
 from textual.containers import Vertical
 
-from pyagent.events import (
-    AnswerQuestion,
-    Command,
-    Event,
-    Question,
-    QuestionAsked,
-    QuestionOption,
-    QuestionSettled,
-    SubmitPrompt,
-    ToolStarted,
-    TurnFinished,
-)
+from pyagent.commands import AnswerQuestion, Command, SubmitPrompt
+from pyagent.events import Event, Question, QuestionAsked, QuestionOption, QuestionSettled, ToolStarted, TurnFinished
 from pyagent.ui.blocks import BlockState
 from pyagent.ui.dialogs.question import OTHER, ChoiceRows, QuestionAnswers, QuestionScreen
 from pyagent.ui.dialogs.rows import Rows
