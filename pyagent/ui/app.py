@@ -267,6 +267,8 @@ class PyagentApp(PromptApp):
                 self._session.switch_vim()
             case "keybindings":
                 self._desk.edit_keys()
+            case "doctor":
+                self.run_worker(self._look_for_faults(), group="doctor", exclusive=True)
             case "tui":
                 self._switch_front_end(argument)
             case _:
@@ -288,6 +290,17 @@ class PyagentApp(PromptApp):
         self._prompt.bring_back(Draft())
         self._prompt.set_text("")
         self._leave(0)
+
+    async def _look_for_faults(self) -> None:
+        from pyagent.ui.dialogs.text import TextScreen
+        from pyagent.ui.doctor import all_findings, lines_of, with_terminal
+
+        options = self._invocation.options
+        self.show_hint("Looking …", lasting_s=None)
+        found = await asyncio.to_thread(lambda: list(all_findings(options)))
+        self.show_hint("", lasting_s=None)
+        report = "\n".join(lines_of(with_terminal(found, options.environ)))
+        await self.push_screen(TextScreen("Doctor", report, is_markdown=False))
 
     def _copy_answer(self, argument: str) -> None:
         answers = [block.text for block in self._session.blocks if block.kind is BlockKind.ASSISTANT]

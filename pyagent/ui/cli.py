@@ -10,7 +10,7 @@ import os
 import select
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
@@ -120,6 +120,9 @@ def run(argv: Sequence[str], instant: InstantPrompt | None = None) -> int:
 
 def _dispatch_logged(invocation: Invocation, instant: InstantPrompt | None) -> int:
     """Run the front end, with a debug log beside it if one was asked for."""
+    with suppress(OSError):  # Whoever needs the folder says why it cannot be had.
+        # Here and not where its first file is made: the parents of a folder are made readable for everybody.
+        invocation.options.home.mkdir(mode=0o700, parents=True)
     if invocation.debug is None:
         return dispatch(invocation, _start_agent, instant)
     from pyagent.ui.debug_log import debug_log, logging_starter
@@ -139,6 +142,10 @@ def _run(given: list[str], instant: InstantPrompt | None) -> int:
         from pyagent.ui.replay_command import run_context_command
 
         return run_context_command(given[1:], os.environ)
+    if given == ["doctor"]:
+        from pyagent.ui.doctor import options_of, run_doctor
+
+        return run_doctor(options_of(os.environ))
     if given == ["reset"]:
         from pyagent.ui.leftovers import reset_command
 
@@ -217,10 +224,11 @@ def build_parser() -> argparse.ArgumentParser:
     """Every flag here has an effect; see the tests of this module."""
     parser = _Parser(
         prog="pyagent",
-        usage="pyagent [options] [prompt]\n       pyagent import claude [session]\n       pyagent reset\n"
+        usage="pyagent [options] [prompt]\n       pyagent import claude [session]\n"
+        "       pyagent doctor\n       pyagent reset\n"
         "       pyagent context replay SESSION [--window N] [--set key=value]...",
         description="A coding agent for the terminal. Without -p it opens an interactive session. "
-        "`pyagent reset` repairs a terminal after a crash.",
+        "`pyagent doctor` looks for what is wrong; `pyagent reset` repairs a terminal after a crash.",
         add_help=False,
         allow_abbrev=False,
     )

@@ -78,6 +78,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ),
     SlashCommand("config", "all settings; change one", aliases=("settings",), argument="[key=value]"),
     SlashCommand("statusline", "your own command for the bottom rows", argument="[command|off]"),
+    SlashCommand("doctor", "look for what is wrong with the installation and its surroundings", "screen"),
     SlashCommand("status", "version, session, model, folders, connection"),
     SlashCommand("copy", "copy the last answer, or the Nth last", "screen", argument="[N]"),
     SlashCommand("theme", "change the colours", argument="[name]"),

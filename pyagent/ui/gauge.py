@@ -79,12 +79,16 @@ class CacheModel:
     hit_share: float | None = None
 
     def words(self) -> str:
-        """`cache warm 4m 93%`: how long it lasts, and how much of the last prompt was read from it; `cache cold`."""
+        """`cache warm 4m`: how long it lasts; `cache cold`."""
         if self.warm_s is None or self.warm_s <= 0:
             return "cache cold"
         minutes = int(self.warm_s // 60)
         left = f"{minutes}m" if minutes else f"{int(self.warm_s)}s"
-        return f"cache warm {left}" + (f" {self.hit_share:.0%}" if self.hit_share else "")
+        return f"cache warm {left}"
+
+    def share(self) -> str:
+        """`93%`: how much of the last prompt was read from it; empty if nothing was."""
+        return f"{self.hit_share:.0%}" if self.hit_share and self.warm_s else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ SCREEN_FLAGS = frozenset(
 
 _PLAIN_VARIABLES = ("CLAUDE_AX_SCREEN_READER", "CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN")
 
-_OTHER_COMMANDS = (["context", "replay"], ["import", "claude"], ["reset"])
+_OTHER_COMMANDS = (["context", "replay"], ["import", "claude"], ["reset"], ["doctor"])
 
 MAX_SETTINGS_BYTES = 100_000
 """A larger file is cut, hence no JSON, here as where Textual's first frame gets its theme from."""

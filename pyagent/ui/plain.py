@@ -48,6 +48,7 @@ from pyagent.ui import commands
 from pyagent.ui.blocks import BlockKind
 from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, silence
 from pyagent.ui.clipboard import clipboard_routes, copy_by_program, copy_sequences
+from pyagent.ui.doctor import all_findings, lines_of
 from pyagent.ui.handover import Handover, hand_over, handed_draft, refusal, target
 from pyagent.ui.history import PromptHistory, history_path
 from pyagent.ui.keybindings_file import own_file
@@ -359,6 +360,9 @@ class PlainSession:
                 for sign, words in commands.SIGNS[:4]:
                     self._printer.line(f"{sign}: {words}")
                 self._printer.line("Alt+Enter breaks the line; Ctrl+C stops a turn; Ctrl+D or /exit leaves.")
+            case "doctor":
+                for line in lines_of(all_findings(self._invocation.options)):
+                    self._printer.line(line)
             case "exit":
                 self._is_leaving = True
             case "copy":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rich.cells import cell_len
 from textual.strip import Strip
@@ -34,6 +35,8 @@ class _Part:
     rank: int
     is_joined: bool = False
     """No separator but a space stands between this part and the next."""
+    is_joining: bool = False
+    """Nor between the one before and this."""
 
     @property
     def cells(self) -> int:
@@ -124,6 +127,8 @@ def _right_parts(status: StatusModel, bar_cells: int) -> list[_Part]:
         parts.append(_Part((Span(f"${status.cost_usd:.2f}", "bar"),), 7))
     if status.cache is not None:
         parts.append(_Part((Span(status.cache.words(), "bar"),), 10))
+        if share := status.cache.share():
+            parts.append(_Part((Span(share, "bar"),), 13, is_joining=True))
     if status.gauge is not None:
         parts += _gauge_parts(status.gauge, bar_cells)
     return parts
@@ -160,13 +165,17 @@ def gauge_bar(gauge: GaugeModel, width_cells: int) -> tuple[Span, ...]:
 
 
 def _cells(parts: list[_Part]) -> int:
-    return sum(part.cells for part in parts) + sum(1 if part.is_joined else 3 for part in parts[:-1])
+    return sum(part.cells for part in parts) + sum(len(_separator(*pair)) for pair in pairwise(parts))
+
+
+def _separator(before: _Part, after: _Part) -> str:
+    return " " if before.is_joined or after.is_joining else " · "
 
 
 def _joined(parts: list[_Part]) -> list[Span]:
     spans: list[Span] = []
     for index, part in enumerate(parts):
         if index:
-            spans.append(Span(" ") if parts[index - 1].is_joined else Span(" · ", "bar.faint"))
+            spans.append(Span(_separator(parts[index - 1], part), "bar.faint"))
         spans += part.spans
     return spans

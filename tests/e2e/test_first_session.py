@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -118,7 +119,7 @@ def test_the_bar_and_the_report_agree(tmp_path: Path, repository: Path, size: tu
         send(terminal, "show app/a_report.py")
         terminal.wait_for(has_shown_report)
         send(terminal, "/context")
-        report = terminal.wait_for("By kind")
+        report = terminal.wait_for("How the lines are drawn")
         terminal.press("q")
         bar = terminal.wait_for(has_shown_report)
         percent = re.search(r"(\d+)% to compact", bar)
@@ -127,3 +128,9 @@ def test_the_bar_and_the_report_agree(tmp_path: Path, repository: Path, size: tu
         used = re.search(r"([\d,]+) of 200,000 tokens", report)
         assert used is not None, report
         assert abs(int(used[1].replace(",", "")) - used_tokens(bar)) <= 500
+
+
+def test_the_state_folder_is_closed_to_others(tmp_path: Path) -> None:
+    with Terminal.spawn([sys.executable, "-P", "-m", "pyagent", "--model", "offline"], home=tmp_path) as terminal:
+        terminal.wait_for("to compact")
+    assert stat.S_IMODE((tmp_path / ".pyagent").stat().st_mode) == 0o700
