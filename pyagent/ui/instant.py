@@ -44,7 +44,7 @@ _EXIT_INTERRUPTED = 130
 
 def open_instant(argv: Sequence[str], environ: Mapping[str, str]) -> InstantPrompt | None:
     """The instant prompt on the terminal, if the full screen is going to start and the terminal can carry it."""
-    if sys.platform == "win32" or not will_be_a_screen(argv, environ):
+    if sys.platform == "win32" or not will_be_a_screen(argv, environ) or _is_marked(environ):
         return None
     try:
         size = os.get_terminal_size(2)
@@ -68,6 +68,16 @@ def open_instant(argv: Sequence[str], environ: Mapping[str, str]) -> InstantProm
         prompt.leave()
         return None
     return prompt
+
+
+def _is_marked(environ: Mapping[str, str]) -> bool:
+    """Whether this terminal may have to be cured of a killed program first (`pyagent.ui.leftovers`): its modes are not
+    those to come back to."""
+    home = os.path.expanduser(environ.get("PYAGENT_HOME") or "~/.pyagent")
+    try:
+        return os.path.exists(os.path.join(home, "terminals", os.ttyname(2).strip("/").replace("/", "-")))
+    except OSError:
+        return False
 
 
 class InstantPrompt:

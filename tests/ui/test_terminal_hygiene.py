@@ -183,6 +183,22 @@ def test_a_killed_program_s_terminal_is_repaired_by_the_next_start(start: Start,
     terminal.assert_restored()
 
 
+def test_a_killed_real_program_s_terminal_is_repaired_by_its_next_start(start: Start, tmp_path: Path) -> None:
+    real = f"{sys.executable} -P -m pyagent --model offline"
+    terminal = start(
+        argv=shell(f"(sh -c 'echo $$ >pid; exec {real}')", "echo it is dead", "read x", real), wait_for="to compact"
+    )
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    terminal.wait_for("it is dead")
+    terminal.send("\n")
+    terminal.wait_for(lambda screen: "to compact" in screen and "it is dead" not in screen)
+    terminal.type("/exit")
+    terminal.wait_for("/exit")
+    terminal.press("enter")
+    assert terminal.wait_for_exit() == 0
+    terminal.assert_restored()
+
+
 def test_a_terminal_left_in_order_is_not_reset_by_the_next_start(start: Start) -> None:
     terminal = start(argv=shell("{program}", "echo at the prompt", "read x", "{program} --plain"))
     terminal.type("/exit\r")
