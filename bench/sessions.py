@@ -17,8 +17,9 @@ from pathlib import Path
 
 from pyagent.agent.journal import Journal
 from pyagent.agent.session_store import SessionFile
-from pyagent.log import SCHEMA_VERSION, AssistantEntry, Boundary, SessionStarted, UserEntry
+from pyagent.log import AssistantEntry, Boundary, SessionStarted, UserEntry
 from pyagent.messages import TextBlock, ToolResultBlock, Usage
+from pyagent.record_lines import SCHEMA_VERSION
 from pyagent.state import ConversationState
 
 BOUNDARIES = 40

@@ -20,7 +20,6 @@ from pyagent import __version__
 from pyagent.agent.session_store import HEAD_BYTES, TAIL_BYTES, SessionInfo, project_slug
 from pyagent.errors import SessionError
 from pyagent.log import (
-    SCHEMA_VERSION,
     AssistantEntry,
     Boundary,
     ClearResults,
@@ -43,6 +42,7 @@ from pyagent.messages import (
     scrub_json,
     text_of,
 )
+from pyagent.record_lines import SCHEMA_VERSION
 
 PREFIX = "claude:"
 """In front of a session's id where it could be one of pyagent's own."""

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pyagent.errors import UsageError
-from pyagent.log import AssistantEntry, Boundary, Record, ShellRan, UserEntry, record_to_line
+from pyagent.log import AssistantEntry, Boundary, Record, ShellRan, UserEntry
 from pyagent.messages import TextBlock, ToolResultBlock, ToolUseBlock, parse_block, text_of
+from pyagent.record_lines import record_to_line
 
 Speaker: TypeAlias = Literal["You", "Assistant", "Tool call", "Tool result", "Compaction"]
 

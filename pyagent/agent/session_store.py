@@ -17,14 +17,9 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
 from pyagent.errors import SessionError, SessionLockedError
-from pyagent.log import (
-    SCHEMA_VERSION,
-    Record,
-    SessionStarted,
-    record_from_json,
-    record_to_line,
-)
+from pyagent.log import Record, SessionStarted
 from pyagent.messages import JsonObject, Usage
+from pyagent.record_lines import SCHEMA_VERSION, record_from_json, record_to_line
 
 SLUG_MAX_CHARS = 200
 """A folder name may have 255 bytes; the rest is left to the hash that keeps long paths apart."""

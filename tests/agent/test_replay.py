@@ -10,7 +10,8 @@ from pyagent.agent.encoding import LocalEncoding
 from pyagent.agent.replay import Replayed, replay, standard_policies
 from pyagent.agent.wire.catalogue import model_info
 from pyagent.errors import UsageError
-from pyagent.log import SessionStarted, record_to_line
+from pyagent.log import SessionStarted
+from pyagent.record_lines import record_to_line
 from pyagent.settings import CompactionSettings
 from pyagent.ui.replay_command import run_context_command
 from tests.compaction.builder import Talk

@@ -17,8 +17,9 @@ from pyagent.agent.session_store import (
     read_session,
 )
 from pyagent.errors import SessionError, SessionLockedError
-from pyagent.log import Payload, Record, SessionStarted, SettingChanged, UserEntry, record_to_line
+from pyagent.log import Payload, Record, SessionStarted, SettingChanged, UserEntry
 from pyagent.messages import TextBlock
+from pyagent.record_lines import record_to_line
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 

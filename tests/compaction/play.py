@@ -23,8 +23,9 @@ from pyagent.compaction.ports import RestorableState, RestoreText, SessionNotes
 from pyagent.compaction.rounds import complete_end
 from pyagent.compaction.tracking import AutoCompactTracking
 from pyagent.errors import ModelUnavailableError, PromptTooLongError
-from pyagent.log import AssistantEntry, Payload, Repair, record_from_json, record_to_line
+from pyagent.log import AssistantEntry, Payload, Repair
 from pyagent.messages import JsonObject
+from pyagent.record_lines import record_from_json, record_to_line
 from pyagent.state import ConversationState
 from pyagent.view import View
 from tests.agent.wire.builders import OPUS

@@ -9,7 +9,7 @@ seen of an assembled agent is checked elsewhere:
 1. Valid for the API: `Scene.send` asks the strict server's rules, cache marks included; `check_rounds`,
    `check_pairs_and_responses`.
 2. No entry is lost, undo is exact: `check_nothing_is_lost`, `check_undo`; redo: `tests/test_state.py`.
-3. Serialise, load, view: `check_resume`; torn and foreign lines: `tests/test_log.py`,
+3. Serialise, load, view: `check_resume`; torn and foreign lines: `tests/test_record_lines.py`,
    `tests/agent/test_session_store.py`.
 4. Smaller, within the budget, deterministic: `check_size`, `check_budget`, `check_same_again`.
 5. The user's messages stay: `check_prompts`.
@@ -46,8 +46,9 @@ from pyagent.compaction.outcome import Applied, Compacted
 from pyagent.compaction.pipeline import PipelineResult
 from pyagent.compaction.ports import PreCompactAnswer, RestorableState, SessionNotes
 from pyagent.compaction.rounds import api_rounds
-from pyagent.log import Boundary, Payload, Record, Revoke, UserEntry, record_to_line
+from pyagent.log import Boundary, Payload, Record, Revoke, UserEntry
 from pyagent.messages import TextBlock
+from pyagent.record_lines import record_to_line
 from pyagent.state import ConversationState
 from pyagent.view import View
 from tests.compaction.builder import MODEL, START, Talk, WordTokenizer

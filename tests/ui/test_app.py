@@ -28,8 +28,9 @@ from pyagent.events import (
     TurnFinished,
     TurnStarted,
 )
-from pyagent.log import Boundary, SessionStarted, TurnEnded, UserEntry, record_to_line
+from pyagent.log import Boundary, SessionStarted, TurnEnded, UserEntry
 from pyagent.messages import TextBlock
+from pyagent.record_lines import record_to_line
 from pyagent.ui.app import PyagentApp
 from pyagent.ui.blocks import BlockKind
 from pyagent.ui.busy import BusyLine, QueuePanel

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from pyagent.agent.session_store import project_dir
-from pyagent.log import SessionStarted, UserEntry, record_to_line
+from pyagent.log import SessionStarted, UserEntry
 from pyagent.messages import TextBlock
+from pyagent.record_lines import record_to_line
 from tests.e2e.pty_harness import Terminal
 from tests.ui.hostile_program import HOSTILE, NAME, SCENES
 from tests.ui.records import Recorder

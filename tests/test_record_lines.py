@@ -18,10 +18,9 @@ from pyagent.log import (
     Revoke,
     UnknownPayload,
     UserEntry,
-    record_from_json,
-    record_to_line,
 )
 from pyagent.messages import ImageBlock, TextBlock, ToolResultBlock, UnknownBlock, Usage
+from pyagent.record_lines import record_from_json, record_to_line
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
