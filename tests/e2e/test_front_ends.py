@@ -95,6 +95,7 @@ def test_a_screen_reader_hears_of_deleted_words_modes_questions_and_the_end_of_a
         terminal.wait_for("deleted: words")
         terminal.press("shift+tab")
         terminal.wait_for("mode: acceptEdits")
+        terminal.wait_for(lambda screen: screen.rstrip().endswith("acceptEdits > some"))
         terminal.press("ctrl+c")
         terminal.wait_for("line emptied")
         enter(terminal, "run sh -c true")
