@@ -13,6 +13,7 @@ import fcntl
 import os
 import pty
 import select
+import shutil
 import statistics
 import struct
 import sys
@@ -102,6 +103,8 @@ def seconds_until(marker: bytes, script: str, home: str, *, after: bytes = b"", 
         os.kill(pid, 9)
         os.waitpid(pid, 0)
         os.close(terminal)
+        # The mark by which the next start would cure what the kill left of the terminal.
+        shutil.rmtree(Path(home) / ".pyagent" / "terminals", ignore_errors=True)
 
 
 def main() -> int:
