@@ -28,7 +28,7 @@ from pyagent.ui.handover import Handover, handed_draft, refusal, target
 from pyagent.ui.history import PromptHistory, Recall, history_path
 from pyagent.ui.keymap import bound
 from pyagent.ui.prompt import Prompt
-from pyagent.ui.prompt_app import AGAIN_S, PromptApp
+from pyagent.ui.prompt_app import AGAIN_S, FilesListed, PromptApp
 from pyagent.ui.prompt_desk import PromptDesk
 from pyagent.ui.status_rows import StatusRows
 from pyagent.ui.statusbar import StatusBar
@@ -145,7 +145,7 @@ class PyagentApp(PromptApp):
 
     def index_files(self, folder: Path) -> None:
         """Offer the files of this folder behind an `@`."""
-        self._files = FileIndex(folder)
+        self._files = FileIndex(folder, lambda: self.post_message(FilesListed()))
         self._files.refresh()
 
     def compose(self) -> ComposeResult:

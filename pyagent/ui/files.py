@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pyagent.ui.path_search import PathSearch
@@ -30,8 +30,10 @@ PRUNED_FOLDERS = frozenset(
 class FileIndex:
     """The files below a folder, as paths relative to it with `/`. Asking never waits."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, on_listed: Callable[[], object] = bool) -> None:
+        """`on_listed` is called, in the thread that lists, once a fresh list stands."""
         self._root = root
+        self._on_listed = on_listed
         self._search = PathSearch()
         self._listed_at_s = float("-inf")
         self._thread: threading.Thread | None = None
@@ -62,6 +64,7 @@ class FileIndex:
         found = listed_by_git(self._root)
         self._search = PathSearch(found if found is not None else walked(self._root))
         self._listed_at_s = time.monotonic()
+        self._on_listed()
 
 
 def listed_by_git(root: Path) -> list[str] | None:

@@ -467,6 +467,11 @@ class Prompt(TextArea):
         row, column = self.cursor_location
         return completion_context(self.document.get_line(row), column, is_first_line=row == 0)
 
+    def files_listed(self) -> None:
+        """The files are known now, or known anew: a name that is being typed may match. An open menu stays as it is."""
+        if self._menu is not None and not self._menu.is_open:
+            self._update_menu()
+
     def _update_menu(self) -> None:
         if self._menu is None:
             return

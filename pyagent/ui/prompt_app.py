@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.actions import SkipAction
 from textual.app import App
+from textual.message import Message
 from textual.timer import Timer
 
 from pyagent.ui.busy import BusyLine
@@ -26,6 +27,10 @@ AGAIN_S = 2.0
 
 EXPLAINED_S = 4.0
 """Time for a remark that says what to do next."""
+
+
+class FilesListed(Message):
+    """The names behind an `@` are known, or known anew."""
 
 
 class PromptApp(App[int]):
@@ -64,6 +69,9 @@ class PromptApp(App[int]):
 
     def tell_key_problems(self) -> None:
         self._desk.tell_problems()
+
+    def on_files_listed(self) -> None:
+        self._prompt.files_listed()
 
     def on_text_area_changed(self) -> None:
         self._desk.text_changed()

@@ -12,6 +12,7 @@ from pyagent.commands import LetRunOn, RunCommand, RunShell, SubmitPrompt
 from pyagent.events import PromptReturned, QueueChanged, ToolFinished, ToolStarted, TurnFinished, TurnStarted
 from pyagent.log import ShellRan
 from pyagent.ui.blocks import BlockKind
+from pyagent.ui.completion import CompletionMenu
 from pyagent.ui.dialogs.help import HelpScreen
 from pyagent.ui.dialogs.picker import PickerScreen
 from pyagent.ui.drafts import Draft
@@ -264,6 +265,14 @@ async def test_a_mistake_in_the_file_is_told_in_one_line(tmp_path: Path) -> None
         notices = [text for text in s.texts(BlockKind.NOTICE) if "chat:stahs" in text]
         assert len(notices) == 1
         assert "the nearest is chat:stash" in notices[0]
+
+
+async def test_names_that_are_known_only_later_are_offered_then(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await write(s, "see @zeb")
+        (tmp_path / "zebra.txt").touch()
+        s.app.index_files(tmp_path)
+        await s.until(lambda: s.app.query_one(CompletionMenu).labels == ("zebra.txt",))
 
 
 # ── images ──
