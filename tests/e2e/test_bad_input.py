@@ -33,7 +33,7 @@ def assert_one_line(ran: Ran, code: int, *words: str) -> None:
         (["-p", "hello", "--frobnicate"], ["--frobnicate", "--help"]),
         (["-p", "hello", "--model"], ["--model", "--help"]),
         (["-p", "/compcat"], ["/compcat", "/compact"]),
-        (["-p", "/compact"], ["/compact", "interactive"]),
+        (["-p", "/resume"], ["/resume", "interactive"]),
         (["-p", ""], ["No prompt"]),
         (["-p", "hello", "--model", "gpt-9"], ["gpt-9"]),
         (["-p", "hello", "--permission-mode", "yolo"], ["yolo", "plan"]),
