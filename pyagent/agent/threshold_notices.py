@@ -39,12 +39,13 @@ class ThresholdNotices:
         if state not in _ORDER or _ORDER.index(state) <= _ORDER.index(self._told):
             return None
         self._told = state
-        share = gauge.used_tokens / gauge.window_tokens
-        words = f"{gauge.used_tokens:,} of {gauge.window_tokens:,} tokens ({share:.0%}). "
+        words = f"{gauge.used_tokens:,} tokens"
         if gauge.is_auto_compact_on:
-            words += f"It is compacted at {gauge.trigger_tokens:,}; /compact does it now."
+            words += f", {gauge.percent_left}% left before it is compacted at {gauge.trigger_tokens:,}."
+            words += " /compact does it now."
         elif state == "blocked":
-            words += "No further prompt is sent until /compact or /clear makes room."
+            words += f" of {gauge.window_tokens:,}. No further prompt is sent until /compact or /clear makes room."
         else:
-            words += f"Prompts are refused from {gauge.blocking_tokens:,} on; /compact makes room."
+            words += f" of {gauge.window_tokens:,}. Prompts are refused from {gauge.blocking_tokens:,} on; "
+            words += "/compact makes room."
         return NoticeShown(_BEGINNINGS[state] + words, "error" if state == "blocked" else "warning")

@@ -22,7 +22,7 @@ def test_each_line_is_told_once_however_often_the_count_goes_back_and_forth() ->
     states = [at(84_000, "ok"), at(140_000, "warning"), at(136_000, "ok"), at(141_000, "warning"), at(150_000, "error")]
     told = [line.text for gauge in states if (line := notices.line(gauge)) is not None]
     assert [text.split(":")[0] for text in told] == ["The context is filling up", "The context is nearly full"]
-    assert "compacted at 167,000" in told[0]
+    assert "140,000 tokens, 50% left before it is compacted at 167,000" in told[0]
 
 
 def test_after_a_compaction_it_is_told_again() -> None:
@@ -51,7 +51,7 @@ def test_with_automatic_compaction_off_it_says_where_prompts_are_refused() -> No
     assert "/compact or /clear" in line.text
     earlier = ThresholdNotices(()).line(replace(manual, state="warning", used_tokens=140_000))
     assert earlier == NoticeShown(
-        "The context is filling up: 140,000 of 200,000 tokens (70%). Prompts are refused from 177,000 on; "
+        "The context is filling up: 140,000 tokens of 200,000. Prompts are refused from 177,000 on; "
         "/compact makes room.",
         "warning",
     )

