@@ -32,10 +32,9 @@ from pyagent.agent.model_access import ModelAccess, ModelDesk
 from pyagent.agent.model_choice import ModelChoice
 from pyagent.agent.notes import DRAFT_SOURCE, NotesKeeper
 from pyagent.agent.own_shell import OwnShell
-from pyagent.agent.permission_commands import PermissionCommands
 from pyagent.agent.permissions import PermissionEngine
 from pyagent.agent.pipeline_ports import NoHooks
-from pyagent.agent.place_commands import PlaceCommands, TaskCommands, new_memory_files
+from pyagent.agent.place_commands import PlaceCommands, new_memory_files
 from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.restore_sources import DiskSources
 from pyagent.agent.rewind import RewindCommands
@@ -44,10 +43,9 @@ from pyagent.agent.server_clearing import ServerClearing
 from pyagent.agent.session_commands import SessionCommands
 from pyagent.agent.session_place import SessionPlace
 from pyagent.agent.session_reports import SessionReports
-from pyagent.agent.setting_commands import SettingCommands
 from pyagent.agent.settings_book import SettingsBook
 from pyagent.agent.side_calls import SideCalls
-from pyagent.agent.side_question import SideQuestion
+from pyagent.agent.side_commands import SideCommands
 from pyagent.agent.signing_server import SummarySigner
 from pyagent.agent.status_line import StatusLine, StatusLineFacts, status_line_input
 from pyagent.agent.summarizer import SOURCE as SUMMARY_SOURCE
@@ -55,7 +53,6 @@ from pyagent.agent.summarizer import ForkSummarizer
 from pyagent.agent.token_anchor import TokenAnchor
 from pyagent.agent.tool_runner import ToolRunner
 from pyagent.agent.turn import TurnParts
-from pyagent.agent.turn_diffs import DiffCommand
 from pyagent.agent.wire.render import Renderer
 from pyagent.agent.wire.retry import CallWaits
 from pyagent.commands import RunCommand
@@ -145,7 +142,7 @@ class ConversationBuilder:
         self._profiles, self._tools = profiles, tools
         self._source = "sdk" if self._options.is_headless else "repl_main_thread"
         self._status_line = StatusLine(
-            command=lambda: "" if shared.options.is_headless else self._settings.status_line_command,
+            command=lambda: "" if shared.options.is_headless else shared.book.settings.status_line_command,
             facts=self._status_line_facts,
             environ=shared.options.environ,
             cwd=lambda: self._places.cwd,
@@ -445,29 +442,9 @@ class ConversationBuilder:
             summarise=commands.compact,
             moved=self._moved,
         )
-        diff = DiffCommand(
-            journal=self._journal,
-            checkpoints=self._checkpoints,
-            emit=self._emit,
-            load_history=self._load_history,
-            cwd=lambda: self._places.cwd,
-        )
-        side_question = SideQuestion(
-            self._side_calls,
-            journal=self._journal,
-            profiles=self._profiles,
-            renderer=self._renderer,
-            emit=self._emit,
-        )
         return {
             **commands.handlers(),
-            **self._places.handlers(),
-            **SettingCommands(self._shared.book, emit=self._emit, apply=self._use_settings).handlers(),
-            "permissions": self._permission_commands().handle,
-            "diff": self._errands.handler(diff.show),
-            "btw": self._errands.handler(side_question.ask),
-            "memory": self._errands.handler(self._places.memory),
-            "tasks": self._errands.handler(TaskCommands(self._shell, emit=self._emit).handle),
+            **self._side_commands().handlers(),
             "rewind": rewind.handle,
             "older": lambda argument: self._older(),
             "clear-results": lambda argument: self._keeper.clear_old_results(),
@@ -482,15 +459,25 @@ class ConversationBuilder:
         options = self._options
         self._emit(Notice(await asyncio.to_thread(remember, argument, options.cwd, options.home, options.environ)))
 
-    def _permission_commands(self) -> PermissionCommands:
-        return PermissionCommands(
-            self._shared.book,
-            gatekeeper=self._gatekeeper,
-            tools=self._tools,
+    def _side_commands(self) -> SideCommands:
+        return SideCommands(
+            journal=self._journal,
             emit=self._emit,
-            apply=self._use_settings,
+            errands=self._errands,
+            book=self._shared.book,
+            keeper=self._keeper,
+            server_clearing=self._server_clearing,
+            notes=self._notes,
+            gatekeeper=self._gatekeeper,
+            places=self._places,
+            checkpoints=self._checkpoints,
+            side_calls=self._side_calls,
+            profiles=self._profiles,
+            renderer=self._renderer,
+            shell=self._shell,
+            tools=self._tools,
             folders=self._folders_with_origins,
-            cwd=lambda: self._places.cwd,
+            load_history=self._load_history,
         )
 
     def _allowed_dirs(self) -> tuple[Path, ...]:
@@ -505,15 +492,6 @@ class ConversationBuilder:
             *((folder, "/add-dir") for folder in self._places.added_dirs),
         )
 
-    def _use_settings(self, settings: Settings) -> None:
-        """Follow changed settings, as far as a running session can."""
-        self._settings = settings
-        self._gatekeeper.use(settings)
-        self._keeper.settings = settings.compaction
-        self._server_clearing.use(settings.compaction)
-        self._notes.use(settings.compaction)
-        self._keeper.tell_gauge()
-
     def _status_line_facts(self) -> JsonObject:
         state, profile = self._journal.state, self._profiles.current
         facts = StatusLineFacts(
@@ -525,7 +503,7 @@ class ConversationBuilder:
             model=self._access.info.id,
             version=__version__,
             window_tokens=self._keeper.gauge().window_tokens,
-            effort=state.settings.get("effort") or self._settings.effort,
+            effort=state.settings.get("effort") or self._shared.book.settings.effort,
             has_thinking=(profile.thinking or {}).get("type") not in (None, "disabled"),
             open_for_s=self._open_for_s(),
             mode=self._gatekeeper.engine.mode,
