@@ -34,6 +34,15 @@ _CODE = (
     "\n\n```python\ndef answer(n: int) -> int:\n    return n + 42\n```\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2"
 )
 
+DIALOGS = (("/help", "Keys and commands"), ("/model", "Model"), ("/theme", "Theme"))
+"""A command, and what stands on the dialog it opens."""
+
+TURN_LIMIT_S = 60.0
+LOST_S = 8.0
+"""After so long without an effect, what was typed has gone astray."""
+ESCAPE_S = 0.3
+"""Until a lone escape character is taken for the key, on a busy machine."""
+
 
 class Model:
     """Plays the other side; its choices come from the same kind of chance."""
@@ -72,12 +81,14 @@ class Person:
 
     def __init__(self, terminal: RawTerminal, model: Model, server: FakeMessagesServer, seed: int) -> None:
         self.events: Counter[str] = Counter()
+        self.lost_count = 0
+        """Lines that had to be sent again."""
         self._terminal, self._model, self._server = terminal, model, server
         self._chance = random.Random(seed + 1)
         self._actions: list[tuple[float, Callable[[], None]]] = [
             (12, self.turn),
             (10, self.resize),
-            (14, self.scroll),
+            (18, self.scroll),
             (3, self.read),
             (3, self.dialog),
             (1, self.type_and_clear),
@@ -92,24 +103,42 @@ class Person:
         self._chance.choices(actions, weights)[0]()
 
     def enter(self, text: str) -> None:
+        """Paste and send a line. One that was lost behind a late Esc is sent again, and counted apart."""
+        offset = self._terminal.written
         self._terminal.send(f"\x1b[200~{text}\x1b[201~")
-        self._terminal.settle(0.03)
+        try:
+            self._terminal.wait_for(text, offset, limit_s=LOST_S)
+        except TimeoutError:
+            self._recover(text)
+            return
+        # An Enter right behind a burst would count as part of it.
+        self._terminal.settle(0.15)
         self._terminal.send("\r")
+
+    def _recover(self, text: str) -> None:
+        self.lost_count += 1
+        self._terminal.send("\x1b")
+        time.sleep(2 * ESCAPE_S)
+        self.enter(text)
 
     def turn(self) -> None:
         before, tools = self._model.finished_count, self._model.tool_count
         start = self._terminal.written
         self.enter(f"prompt {self.events['prompt']}: please go on with the work")
         self.events["prompt"] += 1
-        deadline_s = time.monotonic() + 120
+        asked, deadline_s = len(self._server.message_requests), time.monotonic() + TURN_LIMIT_S
         while self._model.finished_count == before:
             if self._model.asks and b"Yes, once" in self._terminal.since(start):
                 self._terminal.send(self._chance.choice("yyn"))
                 self.events["approval"] += 1
                 self._terminal.settle(0.3)
                 start = self._terminal.written
-            if time.monotonic() > deadline_s:
-                raise TimeoutError(f"a turn did not end; last written: {self._terminal.since(start)[-2_000:]!r}")
+            has_begun = len(self._server.message_requests) > asked or self._model.finished_count > before
+            if not has_begun and time.monotonic() > deadline_s - TURN_LIMIT_S + LOST_S:
+                deadline_s = time.monotonic() + TURN_LIMIT_S
+                self._recover("go on, please")
+            elif time.monotonic() > deadline_s:
+                raise TimeoutError(f"a turn did not end; last written: {self._terminal.since(start)[-20_000:]!r}")
             if self._model.asks:
                 # A dialog waits until no key was pressed for a while.
                 self._terminal.settle(0.1, 0.3)
@@ -130,25 +159,32 @@ class Person:
 
     def scroll(self) -> None:
         keys = ("\x1b[5~", "\x1b[6~", "\x1b[1;5H", "\x1b[1;5F", "\x1b[<64;10;5M", "\x1b[<65;10;5M")
-        for _ in range(self._chance.randint(3, 6)):
+        for _ in range(self._chance.randint(8, 14)):
             self._terminal.send(self._chance.choices(keys, (6, 6, 1, 3, 3, 3))[0])
             self.events["scroll"] += 1
             self._terminal.settle(0.01)
 
     def read(self) -> None:
         """The transcript's own view: jumping and searching in it."""
-        for key in ("\x0f", *"{{}{", "/", *"answer", "\r", *"nNn", "\x0f"):
+        offset = self._terminal.written
+        self._terminal.send("\x0f")
+        self._terminal.wait_for("Transcript", offset)
+        for key in (*"{{}{", "/", *"answer", "\r", *"nNn", "\x0f"):
             self._terminal.send(key)
             self._terminal.settle(0.02)
         self.events["view"] += 1
         self.events["search"] += 1
 
     def dialog(self) -> None:
-        command = self._chance.choice(("/help", "/context", "/model", "/theme", "/cost", "/status"))
+        command, title = self._chance.choice(DIALOGS)
+        offset = self._terminal.written
         self.enter(command)
-        self._terminal.settle(0.4)
+        self._terminal.wait_for(title, offset)
+        self._terminal.settle(0.1)
         self._terminal.send("\x1b")
-        self._terminal.settle(0.2)
+        # Right before other keys it would be the beginning of an escape sequence.
+        time.sleep(ESCAPE_S)
+        self._terminal.settle(0.1)
         self.events["dialog"] += 1
 
     def type_and_clear(self) -> None:
@@ -213,7 +249,7 @@ def _run(terminal: RawTerminal, person: Person, home: Path, event_count: int) ->
     log = home / ".pyagent" / "logs" / "pyagent.log"
     traces = log.read_text().count("Traceback") if log.exists() else 0
     print(f"growth over the last half: {growth_kb:.2f} kB an event (limit {MAX_GROWTH_KB:g})")
-    print(f"exit code {exit_code}, {traces} tracebacks in the log")
+    print(f"exit code {exit_code}, {traces} tracebacks in the log, {person.lost_count} lines sent again")
     return 0 if growth_kb <= MAX_GROWTH_KB and exit_code == 0 and not traces else 1
 
 
