@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
 from tests.e2e.emulator import Emulator, Modes
 from tests.e2e.screen_image import draw_screen
@@ -203,11 +204,11 @@ class Terminal:
     def pid(self) -> int:
         return self._process.pid
 
-    def screenshot(self, path: Path) -> None:
+    def screenshot(self, path: Path | BinaryIO) -> None:
         """Write the screen as a PNG."""
         with self._changed:
             picture = draw_screen(self._emulator.screen, shows_cursor=self._emulator.modes.is_cursor_visible)
-        picture.save(path)
+        picture.save(path, "PNG")
 
     # What a person does
 
