@@ -99,7 +99,7 @@ class RawTerminal:
                 if self._is_closed:
                     raise EOFError(f"the program ended; its last output was {bytes(self._output[-800:])!r}")
                 if left_s <= 0:
-                    last = bytes(self._output[-20_000:])
+                    last = bytes(self._output[-2_000:])
                     raise TimeoutError(f"no {needle!r} within {limit_s:g} s; the last output was {last!r}")
                 self._changed.wait(left_s)
         return time.monotonic()

@@ -138,7 +138,7 @@ class Person:
                 deadline_s = time.monotonic() + TURN_LIMIT_S
                 self._recover("go on, please")
             elif time.monotonic() > deadline_s:
-                raise TimeoutError(f"a turn did not end; last written: {self._terminal.since(start)[-20_000:]!r}")
+                raise TimeoutError(f"a turn did not end; last written: {self._terminal.since(start)[-2_000:]!r}")
             if self._model.asks:
                 # A dialog waits until no key was pressed for a while.
                 self._terminal.settle(0.1, 0.3)
@@ -168,7 +168,11 @@ class Person:
         """The transcript's own view: jumping and searching in it."""
         offset = self._terminal.written
         self._terminal.send("\x0f")
-        self._terminal.wait_for("Transcript", offset)
+        try:
+            self._terminal.wait_for("Transcript", offset, limit_s=LOST_S)
+        except TimeoutError:
+            self.lost_count += 1
+            return
         for key in (*"{{}{", "/", *"answer", "\r", *"nNn", "\x0f"):
             self._terminal.send(key)
             self._terminal.settle(0.02)
@@ -179,7 +183,10 @@ class Person:
         command, title = self._chance.choice(DIALOGS)
         offset = self._terminal.written
         self.enter(command)
-        self._terminal.wait_for(title, offset)
+        try:
+            self._terminal.wait_for(title, offset, limit_s=LOST_S)
+        except TimeoutError:
+            self.lost_count += 1
         self._terminal.settle(0.1)
         self._terminal.send("\x1b")
         # Right before other keys it would be the beginning of an escape sequence.

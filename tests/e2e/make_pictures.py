@@ -7,6 +7,7 @@ python -m tests.e2e.make_pictures --all FOLDER # every state, three sizes, dark,
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import tempfile
@@ -24,8 +25,8 @@ from tests.fakes.script import Answer, Request, http_error, reply, thinking, too
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 MAX_BYTES = 60_000
-COLOURS = 64
-"""Of a picture's palette: the themes have some thirty, the rest smooths letters."""
+COLOURS = 160
+"""Of a picture's palette: the themes have some thirty, the rest smooths their letters."""
 
 SOURCE = '''"""Shapes and their sizes."""
 
@@ -70,14 +71,15 @@ QUESTION = {
         }
     ]
 }
+LIGHT = {"PICTURE_THEME": "light"}
 WINDOW = {"PYAGENT_AUTO_COMPACT_WINDOW": "80000"}
 """Small enough that a short session can be seen in it."""
 SHOTS: dict[str, tuple[str, tuple[int, int], dict[str, str]]] = {
-    "screen": ("done", (100, 34), {}),
+    "screen": ("done", (100, 30), {}),
     "approval": ("approval", (100, 30), {}),
-    "context": ("context", (100, 34), {}),
+    "context": ("context", (100, 30), {}),
     "transcript": ("search", (100, 30), {}),
-    "light": ("compacted", (100, 30), {"COLORFGBG": "0;15"}),
+    "light": ("compacted", (100, 30), LIGHT),
     "narrow": ("streaming", (60, 15), {}),
     "no-color": ("question", (80, 24), {"NO_COLOR": "1"}),
 }
@@ -128,12 +130,12 @@ class Visit:
         self.rest()
         self.shot("start")
         self.say("The area of a circle is wrong. Please fix it.")
-        terminal.wait_for("Yes, once")
+        terminal.wait_for("tell the model what to do")
         self.shot("approval")
         terminal.press("y")
         terminal.wait_for("running")
         self.shot("tool")
-        terminal.wait_for("Fixed")
+        terminal.wait_for("before")
         self.shot("streaming")
         terminal.wait_for("tests pass")
         self.rest()
@@ -144,7 +146,7 @@ class Visit:
         terminal.press("1")
         terminal.wait_for(lambda screen: "it is." in screen and is_idle(screen))
         self.say("/context")
-        terminal.wait_for(lambda screen: "leave" in screen and "tool results" in screen)
+        terminal.wait_for(lambda screen: "leave" in screen and "S system prompt" in screen)
         self.shot("context")
         terminal.press("q")
         self.rest()
@@ -189,6 +191,8 @@ def visit(size: tuple[int, int], env: Mapping[str, str], shot: Callable[[Termina
 def _visit(
     home: Path, work: Path, size: tuple[int, int], env: Mapping[str, str], shot: Callable[[Terminal, str], None]
 ) -> None:
+    (home / ".pyagent").mkdir()
+    (home / ".pyagent" / "settings.json").write_text(json.dumps({"theme": env.get("PICTURE_THEME", "dark")}))
     (work / "shapes.py").write_text(SOURCE)
     (work / "NOTES.md").write_text("".join(f"- {n}: what was found out on that day\n" for n in range(1_200)))
     allowed = ["--allowedTools", "Bash(sleep:*)", "Bash(echo:*)"]
@@ -215,7 +219,7 @@ def main() -> None:
         _write_docs()
         return
     folder.mkdir(parents=True, exist_ok=True)
-    looks = {"dark": {}, "light": {"COLORFGBG": "0;15"}, "nocolor": {"NO_COLOR": "1"}}
+    looks: dict[str, dict[str, str]] = {"dark": {}, "light": LIGHT, "nocolor": {"NO_COLOR": "1"}}
     for size in ((120, 40), (80, 24), (60, 15)):
         for look, env in looks.items():
             visit(size, env, _saver(folder, f"{size[0]}x{size[1]}-{look}"))

@@ -14,6 +14,12 @@ FONT_PATHS = (
 )
 """Tried in order; without any of them Pillow's built-in font is used."""
 
+BRAILLE_FONT_PATHS = (
+    Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"),
+    Path("/usr/share/fonts/TTF/DejaVuSans.ttf"),
+)
+"""The spinner's signs, which the fonts of one width lack."""
+
 FOREGROUND, BACKGROUND = "#d8d8d8", "#181818"
 _NAMED = {
     "black": "#181818",
@@ -37,8 +43,8 @@ _NAMED = {
 }
 
 
-def _font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    for path in FONT_PATHS:
+def _font(paths: tuple[Path, ...] = FONT_PATHS) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    for path in paths:
         if path.exists():
             return ImageFont.truetype(str(path), FONT_SIZE_PX)
     return ImageFont.load_default()
@@ -52,7 +58,7 @@ def _colour(name: str, default: str) -> str:
 
 def draw_screen(screen: pyte.Screen, *, shows_cursor: bool) -> Image.Image:
     """A picture of the cells, with the cursor as a block if it is shown."""
-    font = _font()
+    font, braille_font = _font(), _font(BRAILLE_FONT_PATHS)
     left, _, right, _ = font.getbbox("M")
     wide, high = int(right - left), FONT_SIZE_PX + 4
     picture = Image.new("RGB", (screen.columns * wide, screen.lines * high), BACKGROUND)
@@ -68,7 +74,8 @@ def draw_screen(screen: pyte.Screen, *, shows_cursor: bool) -> Image.Image:
             if paper != BACKGROUND:
                 draw.rectangle((*at, at[0] + wide - 1, at[1] + high - 1), fill=paper)
             if cell.data.strip():
-                draw.text((at[0], at[1] + 1), cell.data, font=font, fill=ink, stroke_width=0)
+                own = braille_font if "\u2800" <= cell.data[0] <= "\u28ff" else font
+                draw.text((at[0], at[1] + 1), cell.data, font=own, fill=ink, stroke_width=0)
                 if cell.bold:
                     draw.text((at[0] + 1, at[1] + 1), cell.data, font=font, fill=ink)
             if cell.underscore:

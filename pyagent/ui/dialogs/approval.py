@@ -190,13 +190,19 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
         with Vertical() as box:
             set_title(box, self._request.title)
             box.border_subtitle = "y yes · n no · tab instead · ↑↓ choose"
-            yield Rows(lambda width_cells: request_lines(self._request, width_cells))
+            rows = Rows(lambda width_cells: request_lines(self._request, width_cells))
+            rows.styles.max_height = self._room_rows(self.app.size.height)
+            yield rows
             yield OptionRows([option.label for option in self._options])
             yield Input(placeholder="What should the model do instead? Enter sends, Esc goes back", compact=True)
 
     def on_resize(self, event: events.Resize) -> None:
         for rows in self.query(Rows):  # None while the screen is being taken down.
-            rows.styles.max_height = max(3, event.size.height - _OTHER_ROWS - len(self._options))
+            rows.styles.max_height = self._room_rows(event.size.height)
+
+    def _room_rows(self, screen_rows: int) -> int:
+        """Rows left for what is asked about: the answers always stay in sight, from the first frame on."""
+        return max(3, screen_rows - _OTHER_ROWS - len(self._options))
 
     def action_decide(self, decision: str) -> None:
         self.dismiss(ApprovalAnswer(Approval(decision)))
