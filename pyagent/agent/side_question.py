@@ -13,7 +13,7 @@ from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
 from pyagent.errors import PyagentError, UsageError
-from pyagent.events import EventSink, Notice, Report
+from pyagent.events import EventSink, Report
 from pyagent.messages import TextBlock, parse_block, scrub_surrogates
 from pyagent.pages import AnswerPage
 from pyagent.view import View
@@ -48,7 +48,6 @@ class SideQuestion:
         question = scrub_surrogates(argument.strip())
         if not question:
             raise UsageError("Say what you want to know.", hint="For example: /btw what does this flag do?")
-        self._emit(Notice("Asked on the side; the answer comes when it is there.", "info"))
         async with self._lock:
             response = await self._calls.call(self._journal.state.view, self._plan_for(question), SOURCE)
         blocks = [parse_block(raw) for raw in response.content]

@@ -77,6 +77,9 @@ QUIET_S = 3.0
 LONG_TOOL_S = 5.0
 """A tool that took longer is called out at its end: the person has turned to something else."""
 
+MODEL_TIMEOUT_S = 120.0
+"""And for one that the model answers: what comes later is printed before the next input line."""
+
 CLOSE_TIMEOUT_S = 5.0
 AGAIN_S = 2.0
 """Time in which a second Ctrl+C leaves."""
@@ -346,9 +349,8 @@ class PlainSession:
             *(Report, Notice, SettingMoved, SessionOpened, CompactionFinished, CompactionEnded),
             *(RewindOffered, RewindPlanned),
         )
-        is_answered = self._drain(
-            lambda event: isinstance(event, (*answers, CompactionStarted)), timeout_s=ANSWER_TIMEOUT_S
-        )
+        timeout_s = MODEL_TIMEOUT_S if name == "btw" else ANSWER_TIMEOUT_S
+        is_answered = self._drain(lambda event: isinstance(event, (*answers, CompactionStarted)), timeout_s=timeout_s)
         if is_answered and self._status.is_compacting:
             self._drain(lambda event: isinstance(event, CompactionFinished | CompactionEnded))
 

@@ -367,6 +367,9 @@ class SessionView:
                 self._pick("Model", model_items(), "model", self.status.model)
             case ("theme", ""):
                 self._pick_theme()
+            case ("btw", question) if question:
+                self._app.show_hint("Asked on the side; the answer comes when it is there.", lasting_s=HINT_S)
+                self.send(RunCommand(name, argument))
             case ("mode", ""):
                 from pyagent.ui.choosing import mode_items
 
