@@ -42,7 +42,8 @@ from pyagent.events import (
     GaugeMoved,
     Notice,
 )
-from pyagent.log import AssistantEntry, Boundary, CompactionFailed, NoticeShown, Revoke, TrackingSaved
+from pyagent.log import AssistantEntry, Boundary, CompactionFailed, NoticeShown, Revoke, TrackingSaved, UserEntry
+from pyagent.messages import text_of
 from pyagent.settings import CompactionSettings
 from pyagent.view import View
 
@@ -107,7 +108,7 @@ class PipelineKeeper:
         await self.encoding_ready()
         async with _TellsOfCancel(self):
             result = await self.pipeline.before_request(self.context())
-        self._commit(result)
+        await self._carry_out(result)
         self.server_clearing.prepare(self.context())
         self.tell_gauge()
         self._keep_notes()
@@ -120,7 +121,7 @@ class PipelineKeeper:
                 limit = learned_limit(error, self.pipeline.count(context).tokens, context.model.window_tokens)
                 self._learn_window(limit, error.limit_tokens is not None)
             result = await self.pipeline.on_overflow(context, error, refusals)
-        self._commit(result)
+        await self._carry_out(result)
         self.tell_gauge()
         return any(isinstance(outcome, Applied) for _, outcome in result.outcomes)
 
@@ -160,7 +161,7 @@ class PipelineKeeper:
         await self.encoding_ready()
         async with _TellsOfCancel(self):
             result = await self.pipeline.compact(self.context(), instructions, upto=upto, start=start)
-        self._commit(result)
+        await self._carry_out(result)
         self.tell_gauge()
         for _, outcome in result.outcomes:
             if isinstance(outcome, Declined):
@@ -310,7 +311,16 @@ class PipelineKeeper:
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _commit(self, result: PipelineResult) -> None:
+    async def _carry_out(self, result: PipelineResult) -> None:
+        """Write what was decided; hooks hear of a compaction once it stands."""
+        boundary = self._commit(result)
+        if boundary is not None:
+            summary = self._journal.state.entry(boundary.summary_uuid)
+            text = text_of(summary.payload.content) if summary and isinstance(summary.payload, UserEntry) else ""
+            await self._ports.hooks.post_compact(boundary.trigger, text)
+
+    def _commit(self, result: PipelineResult) -> Boundary | None:
+        """Write all records of a pass at once; the boundary among them, if it compacted."""
         boundary: Boundary | None = None
         for new in result.records:
             if isinstance(new.payload, TrackingSaved) and new.payload.state == self._journal.state.tracking:
@@ -330,6 +340,7 @@ class PipelineKeeper:
         if boundary is not None:
             self._notices.compacted()
             self._after_boundary(boundary)
+        return boundary
 
     def _tell(self, facts: LayerFacts) -> None:
         match facts:

@@ -33,7 +33,7 @@ from pyagent.agent.model_choice import ModelChoice
 from pyagent.agent.notes import DRAFT_SOURCE, NotesKeeper
 from pyagent.agent.own_shell import OwnShell
 from pyagent.agent.permissions import PermissionEngine
-from pyagent.agent.pipeline_ports import NoHooks
+from pyagent.agent.pipeline_ports import NoHooks, TimelyHooks
 from pyagent.agent.place_commands import PlaceCommands, new_memory_files
 from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.restore_sources import DiskSources
@@ -296,7 +296,7 @@ class ConversationBuilder:
             sources=DiskSources(
                 journal.state, load_memory=self._memory.load_for_restore, is_memory=self._memory.is_memory
             ),
-            hooks=NoHooks(),
+            hooks=TimelyHooks(NoHooks(), self._emit),
             notes=self._notes,
             new_uuid=new_uuid,
             clock=self._shared.clock,

@@ -15,6 +15,9 @@ _BEGINNINGS: Mapping[str, str] = {
 """State of the gauge → how its line begins. With automatic compaction on, the last line is crossed by compacting."""
 _ORDER = ("ok", "warning", "error", "blocked")
 
+TOLD_FROM_PERCENT_LEFT = 25
+"""Until automatic compaction. In a small window the lines lie further below the trigger than words can call near."""
+
 
 class ThresholdNotices:
     """Remembers the worst state that was told since the last compaction."""
@@ -37,6 +40,8 @@ class ThresholdNotices:
         """What to say now, if anything."""
         state = gauge.state
         if state not in _ORDER or _ORDER.index(state) <= _ORDER.index(self._told):
+            return None
+        if gauge.is_auto_compact_on and gauge.percent_left > TOLD_FROM_PERCENT_LEFT:
             return None
         self._told = state
         words = f"{gauge.used_tokens:,} tokens"

@@ -138,10 +138,16 @@ class PreCompactAnswer:
 
 
 class CompactionHooks(Protocol):
+    """Whoever implements it sees to it that hooks end in time and raise nothing."""
+
     async def pre_compact(self, trigger: Trigger, instructions: str) -> PreCompactAnswer: ...
 
     async def session_start(self) -> tuple[str, ...]:
         """Output of the SessionStart hooks (source `compact`): stands last behind the boundary."""
+        ...
+
+    async def post_compact(self, trigger: Trigger, summary: str) -> None:
+        """A compaction stands in the log: for side effects only."""
         ...
 
 

@@ -12,6 +12,7 @@ from pyagent.compaction.context import ModelLimits, PipelineContext
 from pyagent.compaction.outcome import NewRecord, Trigger
 from pyagent.compaction.pipeline import Pipeline, PipelineResult
 from pyagent.compaction.ports import (
+    CompactionHooks,
     FileText,
     Ports,
     PreCompactAnswer,
@@ -85,6 +86,9 @@ class FixedHooks:
         self.calls.append("session_start")
         return self.at_start
 
+    async def post_compact(self, trigger: Trigger, summary: str) -> None:
+        self.calls.append(f"post_compact {trigger}: {summary}")
+
 
 @dataclass
 class FixedNotes:
@@ -101,7 +105,7 @@ class Bench:
     talk: Talk
     summarizer: ScriptedSummarizer = field(default_factory=ScriptedSummarizer)
     sources: FixedSources = field(default_factory=FixedSources)
-    hooks: FixedHooks = field(default_factory=FixedHooks)
+    hooks: CompactionHooks = field(default_factory=FixedHooks)
     notes: FixedNotes = field(default_factory=FixedNotes)
     settings: CompactionSettings = field(default_factory=CompactionSettings)
     window_tokens: int = 200_000

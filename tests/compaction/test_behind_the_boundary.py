@@ -202,14 +202,15 @@ async def test_earlier_words_survive_a_second_compaction() -> None:
 
 async def test_the_preview_calls_no_model_and_changes_nothing() -> None:
     talk = working_talk(files=1)
-    bench = Bench(talk, sources=FixedSources(files={"/p/0.py": "x"}))
+    hooks = FixedHooks()
+    bench = Bench(talk, sources=FixedSources(files={"/p/0.py": "x"}), hooks=hooks)
     seq = talk.state.next_seq
     preview = await bench.pipeline.preview(bench.context())
     assert isinstance(preview, Preview)
     assert preview.after_tokens < preview.before_tokens
     assert "restored: file:/p/0.py" in preview.text
     assert talk.state.next_seq == seq
-    assert bench.hooks.calls == []
+    assert hooks.calls == []
 
 
 async def test_the_receipt_says_what_it_cost() -> None:

@@ -10,7 +10,7 @@ from pyagent.events import CompactionEnded, CompactionStarted
 from pyagent.log import Boundary, CompactionFailed, Revoke, UserEntry
 from pyagent.settings import CompactionSettings
 from tests.compaction.builder import Talk, words
-from tests.compaction.fakes import Bench, FixedSources, ScriptedSummarizer, summary
+from tests.compaction.fakes import Bench, FixedHooks, FixedSources, ScriptedSummarizer, summary
 
 
 def long_talk(rounds: int = 60, tokens: int = 2_000) -> Talk:
@@ -90,11 +90,12 @@ async def test_a_short_chat_is_refused_without_a_call_and_without_a_hook() -> No
     talk = Talk()
     talk.prompt("hi")
     talk.answer("hello")
-    bench = Bench(talk)
+    hooks = FixedHooks()
+    bench = Bench(talk, hooks=hooks)
     result = await bench.compact()
     assert isinstance(result.outcome, Declined)
     assert result.records == ()
-    assert bench.hooks.calls == []
+    assert hooks.calls == []
 
 
 async def test_the_instruction_to_compact_never_reaches_the_conversation() -> None:
