@@ -14,7 +14,8 @@ OK = GaugeFacts(84_000, False, 200_000, 180_000, 137_000, 147_000, 167_000, 177_
 
 
 def at(used_tokens: int, state: Literal["ok", "warning", "error", "compact", "blocked"]) -> GaugeFacts:
-    return replace(OK, used_tokens=used_tokens, state=state)
+    percent_left = 100 * (OK.trigger_tokens - used_tokens) // OK.trigger_tokens
+    return replace(OK, used_tokens=used_tokens, percent_left=percent_left, state=state)
 
 
 def test_each_line_is_told_once_however_often_the_count_goes_back_and_forth() -> None:
@@ -22,7 +23,16 @@ def test_each_line_is_told_once_however_often_the_count_goes_back_and_forth() ->
     states = [at(84_000, "ok"), at(140_000, "warning"), at(136_000, "ok"), at(141_000, "warning"), at(150_000, "error")]
     told = [line.text for gauge in states if (line := notices.line(gauge)) is not None]
     assert [text.split(":")[0] for text in told] == ["The context is filling up", "The context is nearly full"]
-    assert "140,000 tokens, 50% left before it is compacted at 167,000" in told[0]
+    assert "140,000 tokens, 16% left before it is compacted at 167,000" in told[0]
+
+
+def test_a_line_far_below_the_trigger_of_a_small_window_is_told_once_the_trigger_is_near() -> None:
+    notices = ThresholdNotices(())
+    early = replace(at(3_516, "error"), window_tokens=30_000, error_tokens=3_500, trigger_tokens=13_500)
+    assert notices.line(replace(early, percent_left=74)) is None
+    line = notices.line(replace(early, used_tokens=11_000, percent_left=19))
+    assert line is not None
+    assert "11,000 tokens, 19% left" in line.text
 
 
 def test_after_a_compaction_it_is_told_again() -> None:
