@@ -15,11 +15,11 @@ from pyagent.agent.answer_form import STRUCTURED_OUTPUT_TOOL, AnswerForm, FreeFo
 from pyagent.agent.answer_schema import AnswerSchema
 from pyagent.agent.claude_import import claude_folder
 from pyagent.agent.conversation import Conversation
-from pyagent.agent.conversation_builder import ConversationBuilder, Shared, new_uuid, now
+from pyagent.agent.conversation_builder import ConversationBuilder
 from pyagent.agent.encoding import LocalEncoding
 from pyagent.agent.git_state import branch_of, git_summary
 from pyagent.agent.host import Host, NewSession, Opening, ResumedSession
-from pyagent.agent.journal import Clock, Journal
+from pyagent.agent.journal import Clock, Journal, new_uuid, now
 from pyagent.agent.model_access import ModelAccess, ModelDesk, ModelServer, profile_for
 from pyagent.agent.model_choice import with_effort
 from pyagent.agent.permissions import PermissionEngine
@@ -30,6 +30,7 @@ from pyagent.agent.session_cleanup import delete_old_sessions
 from pyagent.agent.session_place import SessionOpener, SessionPlace
 from pyagent.agent.session_store import SessionDisk, project_dir
 from pyagent.agent.settings_book import SettingsBook
+from pyagent.agent.shared import Shared
 from pyagent.agent.system_prompt import Environment, build_system_prompt
 from pyagent.agent.trust import is_trusted
 from pyagent.agent.web import WebClient

@@ -262,6 +262,11 @@ class PipelineKeeper:
         self.pipeline.counter.measured(view, self.context().model.family, tokens)
         self.tell_gauge()
 
+    def tell_figures(self) -> None:
+        """The gauge and the bill as they stand."""
+        self.tell_gauge()
+        self.tell_cost()
+
     def tell_gauge(self) -> None:
         self._emit(GaugeMoved(self.gauge()))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
+from uuid import uuid4
 
 from pyagent.agent.session_store import KnowsOffsets, RecordSink
 from pyagent.events import EventSink, RecordCommitted
@@ -20,6 +21,15 @@ class Clock(Protocol):
     def __call__(self) -> datetime:
         """The current time, timezone-aware."""
         ...
+
+
+def now() -> datetime:
+    """The clock of a real session."""
+    return datetime.now(UTC)
+
+
+def new_uuid() -> str:
+    return str(uuid4())
 
 
 class Journal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from pyagent.agent.conversation import CommandHandler
 from pyagent.agent.journal import Journal
 from pyagent.agent.memory_files import LoadedMemory
 from pyagent.agent.restore_sources import reminder
+from pyagent.agent.session_folders import ADDED_DIRS, SessionFolders
 from pyagent.commands import Command, RunCommand, SubmitPrompt
 from pyagent.errors import UsageError
 from pyagent.events import EventSink, Report, SettingMoved
@@ -19,9 +20,6 @@ from pyagent.log import SettingChanged, UserEntry
 from pyagent.messages import TextBlock, scrub_surrogates
 from pyagent.pages import MemoryPage, MemoryRow, TaskRow, TasksPage
 from pyagent.tools.shell import ShellSession, ShellTask
-
-ADDED_DIRS = "added_dirs"
-"""Name of the session setting that holds the folders added with `/add-dir`, one a line."""
 
 TASK_OUTPUT_CHARS = 20_000
 """Of a task's output, the end; all of it stands in a file of the session."""
@@ -36,22 +34,19 @@ class PlaceCommands:
         journal: Journal,
         emit: EventSink,
         send: Callable[[Command], None],
-        cwd: Path,
-        folders: Callable[[], Iterable[Path]],
+        folders: SessionFolders,
         memory: Callable[[], LoadedMemory],
         count_tokens: Callable[[str], int],
-        new_memory_files: Callable[[], Iterable[tuple[Path, str]]],
+        state_home: Path,
     ) -> None:
-        """`cwd` is where the session began; `folders` are those it may work in; `new_memory_files` are memory files
-        that could be made, each with its scope."""
+        """`state_home` is pyagent's own folder: a memory file there is for every project."""
         self._journal = journal
         self._emit = emit
         self._send = send
-        self._start = cwd
         self._folders = folders
         self._memory = memory
         self._count_tokens = count_tokens
-        self._new_memory_files = new_memory_files
+        self._state_home = state_home
 
     def handlers(self) -> dict[str, CommandHandler]:
         return {
@@ -61,38 +56,29 @@ class PlaceCommands:
             "plan": self.plan,
         }
 
-    @property
-    def cwd(self) -> Path:
-        return Path(self._journal.state.settings.get("cwd") or self._start)
-
-    @property
-    def added_dirs(self) -> tuple[Path, ...]:
-        """Folders this session was given beside those it began with."""
-        return tuple(Path(line) for line in self._journal.state.settings.get(ADDED_DIRS, "").splitlines() if line)
-
     async def add_dir(self, argument: str) -> None:
         """`/add-dir PATH`: the agent may work there too, in this session."""
         if not argument.strip():
             raise UsageError("Say which folder.", hint="For example: /add-dir ../library")
         folder = await asyncio.to_thread(self._folder, argument.strip())
-        if any(folder == known or known in folder.parents for known in self._folders()):
+        if any(folder == known or known in folder.parents for known in self._folders.allowed()):
             raise UsageError(f"{folder} is one of the session's folders already.")
-        self._changed(ADDED_DIRS, "\n".join(str(known) for known in (*self.added_dirs, folder)))
+        self._changed(ADDED_DIRS, "\n".join(str(known) for known in (*self._folders.added, folder)))
         self._tell_model("add-dir", f"The user has added a folder to work in: {folder}")
-        self._emit(Report("Folders", "\n".join(str(known) for known in self._folders())))
+        self._emit(Report("Folders", "\n".join(str(known) for known in self._folders.allowed())))
 
     async def change_dir(self, argument: str) -> None:
         """`/cd PATH`: commands and relative paths start there from now on."""
-        folder = await asyncio.to_thread(self._folder, argument.strip() or str(self._start))
-        if not any(folder == known or known in folder.parents for known in self._folders()):
+        folder = await asyncio.to_thread(self._folder, argument.strip() or str(self._folders.start))
+        if not any(folder == known or known in folder.parents for known in self._folders.allowed()):
             raise UsageError(f"{folder} is none of the session's folders.", hint=f"First: /add-dir {folder}")
-        if folder == self.cwd:
+        if folder == self._folders.cwd:
             raise UsageError(f"The working folder is {folder} already.")
         self._changed("cwd", str(folder))
         self._tell_model("cd", f"The user has changed the working folder to {folder}.")
 
     def _folder(self, words: str) -> Path:
-        path = Path(os.path.realpath(self.cwd / os.path.expanduser(words.strip("'\""))))
+        path = Path(os.path.realpath(self._folders.cwd / os.path.expanduser(words.strip("'\""))))
         if not path.is_dir():
             raise UsageError(f"There is no folder {path}.")
         return path
@@ -110,9 +96,8 @@ class PlaceCommands:
         loaded = await asyncio.to_thread(self._memory)
         rows = [MemoryRow(file.path, file.scope, self._count_tokens(file.text), True) for file in loaded.files]
         known = {row.path for row in rows}
-        rows += [
-            MemoryRow(str(path), scope, 0, False) for path, scope in self._new_memory_files() if str(path) not in known
-        ]
+        possible = new_memory_files(self._folders.start, self._state_home)
+        rows += [MemoryRow(str(path), scope, 0, False) for path, scope in possible if str(path) not in known]
         data = {"files": [{"path": row.path, "tokens": row.tokens} for row in rows if row.is_loaded]}
         self._emit(Report("Memory", data=data, page=MemoryPage(tuple(rows), loaded.problems)))
 

@@ -160,8 +160,7 @@ class SessionCommands:
         if not argument.strip():
             raise UsageError("Say which model.", hint="For example: /model opus, or /model offline.")
         self.changed("model", self._set_model(argument.strip()))
-        self._keeper.tell_gauge()
-        self._keeper.tell_cost()
+        self._keeper.tell_figures()
 
     def effort(self, argument: str) -> None:
         """Set how much the model thinks, from the next prompt on."""

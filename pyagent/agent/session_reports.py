@@ -16,11 +16,11 @@ from pyagent.agent.journal import Journal
 from pyagent.agent.memory_keeper import MemoryKeeper
 from pyagent.agent.model_access import ModelAccess
 from pyagent.agent.notes import NotesKeeper
-from pyagent.agent.place_commands import PlaceCommands
 from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.reports import StatusFacts, breaks_text, cost_report, status_report
 from pyagent.agent.sampler import MainSampler
 from pyagent.agent.server_clearing import ServerClearing
+from pyagent.agent.session_folders import SessionFolders
 from pyagent.agent.session_place import SessionPlace
 from pyagent.agent.settings_book import SettingsBook
 from pyagent.agent.spending_pages import cost_page
@@ -41,7 +41,7 @@ class SessionReports:
     sampler: MainSampler
     memory: MemoryKeeper
     gatekeeper: SessionGatekeeper
-    places: PlaceCommands
+    folders: SessionFolders
     book: SettingsBook
     access: Callable[[], ModelAccess]
     open_for_s: Callable[[], float]
@@ -101,8 +101,8 @@ class SessionReports:
             model=access.info.id,
             endpoint=access.endpoint,
             mode=self.gatekeeper.engine.mode,
-            cwd=str(self.places.cwd),
-            git_branch=branch_of(self.places.cwd),
+            cwd=str(self.folders.cwd),
+            git_branch=branch_of(self.folders.cwd),
             context_files=[file.path for file in self.memory.load_for_restore()],
             log_path=self.log_path,
         )

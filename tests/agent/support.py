@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyagent.agent.assembly import Assembly
-from pyagent.agent.conversation_builder import now
 from pyagent.agent.host import Host
-from pyagent.agent.journal import Clock
+from pyagent.agent.journal import Clock, now
 from pyagent.agent.model_access import ModelServer
 from pyagent.agent.session_store import SessionDisk, list_sessions, project_dir, read_session
 from pyagent.commands import Command, RunCommand, Shutdown, SubmitPrompt
