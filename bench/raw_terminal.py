@@ -116,6 +116,10 @@ class RawTerminal:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
+    def starved_s(self) -> float:
+        """How long the program's main thread was ready to run and had no processor, in s."""
+        return int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[1]) / 1e9
+
     def rss_mb(self) -> float:
         """Memory of the program, in MB."""
         found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text())

@@ -31,6 +31,7 @@ KEY_COUNT = 40
 KEY_PAUSE_S = 0.15
 """Between two keys, as a person types."""
 STREAM_S = 8.0
+MIN_FRAMES_PER_S = 25
 IDLE_S = 10.0
 LETTERS = "жцшщъыьэюяѣѳѵљњџћђєїѕѫѭ"
 """Typed as keys: letters that stand nowhere in the made-up text, so that the echo can be told from it."""
@@ -115,15 +116,22 @@ def stream(terminal: RawTerminal, tokens_per_s: int, seconds: float) -> int:
     return offset
 
 
-def frames_per_s(terminal: RawTerminal, tokens_per_s: int) -> float:
+def frame_rows(terminal: RawTerminal, tokens_per_s: int) -> list[Row]:
+    """How many frames come in a second, and what one costs."""
     offset = stream(terminal, tokens_per_s, STREAM_S)
     time.sleep(1.0)
-    frames, from_s = terminal.frame_count, time.monotonic()
+    frames, from_s, cpu_s, starved_s = terminal.frame_count, time.monotonic(), terminal.cpu_s(), terminal.starved_s()
     time.sleep(STREAM_S - 2.5)
-    rate = (terminal.frame_count - frames) / (time.monotonic() - from_s)
+    passed_s, frames = time.monotonic() - from_s, terminal.frame_count - frames
+    frame_ms = (terminal.cpu_s() - cpu_s) * 1_000 / max(1, frames)
+    starved_percent = (terminal.starved_s() - starved_s) * 100 / passed_s
     terminal.wait_for("streamed-to-the-end", offset)
     terminal.settle(0.5)
-    return rate
+    return [
+        Row(f"frames at {tokens_per_s:,} tokens/s", frames / passed_s, "/s", MIN_FRAMES_PER_S, is_least=True),
+        Row(f"CPU of a frame at {tokens_per_s:,} tokens/s", frame_ms, "ms", 1_000 / MIN_FRAMES_PER_S),
+        Row("of that time ready, but without a processor", starved_percent, "%", None),
+    ]
 
 
 def middle_rows() -> list[Row]:
@@ -141,14 +149,14 @@ def middle_rows() -> list[Row]:
         terminal.send("\x03")
         terminal.wait_for("streamed-to-the-end", 0)
         terminal.settle(1.0)
-        rate = frames_per_s(terminal, 1_000)
+        frames = frame_rows(terminal, 1_000)
     return [
         Row("key to screen, idle, p95", p95(idle_keys), "ms", 50),
         Row("key to screen, idle, median", statistics.median(idle_keys), "ms", None),
         Row("CPU of a key", idle_cpu_ms, "ms", None),
         Row(f"key to screen, 100 tokens/s over {MIDDLE_TURNS:,} turns, p95", p95(streaming_keys), "ms", 100),
         Row("the same, median", statistics.median(streaming_keys), "ms", None),
-        Row("frames at 1,000 tokens/s", rate, "/s", 25, is_least=True),
+        *frames,
         Row("CPU at rest", idle_percent, "%", 1),
     ]
 

@@ -14,16 +14,14 @@ import time
 from collections.abc import Iterator
 from queue import SimpleQueue
 
+from pyagent.commands import Command, Shutdown, SubmitPrompt
 from pyagent.events import (
-    Command,
     ConversationClosed,
     Event,
     EventSink,
     RecordCommitted,
     ReplayFinished,
     RequestStarted,
-    Shutdown,
-    SubmitPrompt,
     TextDelta,
     TurnFinished,
     TurnStarted,
