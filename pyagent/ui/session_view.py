@@ -108,6 +108,7 @@ class SessionView:
         self._has_older = False
         self._is_ticking = False
         self._busy_since_s = 0.0
+        self._compacting_since_s: float | None = None
         self._retry_due_s = 0.0
         self._cache_ends_s: float | None = None
         """When the prompt cache goes cold, by our clock."""
@@ -242,6 +243,10 @@ class SessionView:
             self._ticker.resume()
         elif not self.status.is_busy:
             self._ticker.pause()
+        if not self.status.is_compacting:
+            self._compacting_since_s = None
+        elif self._compacting_since_s is None:
+            self._compacting_since_s = self._clock()
         self._is_ticking = self.status.is_busy
         self.outer.show(self.status)
         self.tick()
@@ -271,8 +276,11 @@ class SessionView:
         activity = ""
         if self.status.is_busy:
             activity = self.status.activity(self._retry_due_s - now_s, now_s - self._silent_since_s)
-        elapsed_s = max(0.0, now_s - self._busy_since_s)
-        self._busy.show(activity, elapsed_s=elapsed_s, streamed_tokens=self.status.streamed_tokens)
+        # A compaction counts its own seconds and tokens, also in the middle of a turn.
+        since_s, streamed_tokens = self._busy_since_s, self.status.streamed_tokens
+        if self._compacting_since_s is not None:
+            since_s, streamed_tokens = self._compacting_since_s, 0
+        self._busy.show(activity, elapsed_s=max(0.0, now_s - since_s), streamed_tokens=streamed_tokens)
 
     def _report(self, report: Report) -> None:
         show_report(self._app, report, lambda name, argument: self.send(RunCommand(name, argument)))

@@ -13,6 +13,9 @@ from textual.pilot import Pilot
 from pyagent.agent.session_store import project_dir
 from pyagent.commands import AnswerPermission, Command, Interrupt, RunCommand, Shutdown, SubmitPrompt, TakeBackQueued
 from pyagent.events import (
+    CompactionEnded,
+    CompactionProgress,
+    CompactionStarted,
     Event,
     PermissionNeeded,
     PermissionQuestion,
@@ -223,6 +226,21 @@ async def test_the_spinner_stands_still_under_a_dialog_and_moves_on_behind_it(tm
         assert s.busy_words == shown
         await s.pilot.press("y")
         await s.until(lambda: "7.0 s" in s.busy_words)
+
+
+async def test_a_compaction_in_the_middle_of_a_turn_counts_its_own_seconds_and_tokens(tmp_path: Path) -> None:
+    now_s = [100.0]
+    async with session(tmp_path, clock=lambda: now_s[0]) as s:
+        await s.emit(TurnStarted("u0"), RequestStarted("x"), TextDelta("word " * 400))
+        now_s[0] += 60.0
+        await s.emit(CompactionStarted("auto", "full", 167_000))
+        now_s[0] += 7.0
+        await s.emit(CompactionProgress(1_234, 7.0))
+        s.view.tick()
+        assert s.busy_words[2:] == "Compacting · summary 1 234 tokens · 7.0 s · esc to interrupt"
+        await s.emit(CompactionEnded("failed", "no answer"))
+        s.view.tick()
+        assert "67 s" in s.busy_words or "1 min" in s.busy_words
 
 
 async def test_two_questions_are_asked_one_after_the_other(tmp_path: Path) -> None:
