@@ -91,6 +91,10 @@ class CacheModel:
         return f"{self.hit_share:.0%}" if self.hit_share and self.warm_s else ""
 
 
+READ_ONLY = "read-only"
+"""Said of a session that is only looked at, in the status bar and in plain mode's prompt."""
+
+
 @dataclass(frozen=True, slots=True)
 class StatusModel:
     """Everything the status bar shows. Empty strings and None are left out."""
@@ -106,6 +110,8 @@ class StatusModel:
     queued_count: int = 0
     effort: str = ""
     background_count: int = 0
+    is_read_only: bool = False
+    """The session is only looked at; the mode, which says what may be written, then says nothing."""
 
 
 def _reached(used_tokens: int, threshold_tokens: int | None) -> bool:

@@ -49,6 +49,7 @@ from pyagent.ui.blocks import BlockKind
 from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, silence
 from pyagent.ui.clipboard import clipboard_routes, copy_by_program, copy_sequences
 from pyagent.ui.doctor import all_findings, lines_of
+from pyagent.ui.gauge import READ_ONLY
 from pyagent.ui.handover import Handover, hand_over, handed_draft, refusal, target
 from pyagent.ui.history import PromptHistory, history_path
 from pyagent.ui.keybindings_file import own_file
@@ -234,7 +235,10 @@ class PlainSession:
         return self._is_closed or self._is_leaving
 
     def _prompt_words(self) -> str:
-        mode = "" if self._status.mode in ("", "default") else f"{self._status.mode} "
+        status = self._status
+        if status.is_read_only:
+            return f"{READ_ONLY} > "
+        mode = "" if status.mode in ("", "default") else f"{status.mode} "
         return f"{mode}> "
 
     @property

@@ -75,6 +75,8 @@ class SessionStatus:
     title: str = ""
     is_open: bool = False
     is_offline: bool = False
+    is_read_only: bool = False
+    """Whether the session is only looked at."""
     is_turn_running: bool = False
     is_compacting: bool = False
     phase: Phase = Phase.IDLE
@@ -143,6 +145,7 @@ class SessionStatus:
             queued_count=len(self.queued),
             effort=self.effort,
             background_count=self.background_count,
+            is_read_only=self.is_read_only,
         )
 
 
@@ -186,6 +189,7 @@ def reduce_status(status: SessionStatus, event: Event) -> SessionStatus:
                 effort=event.effort,
                 is_open=True,
                 is_offline=event.is_offline,
+                is_read_only=event.is_read_only,
             )
         case RecordCommitted(record=record):
             if isinstance(record.payload, SettingChanged):

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual.strip import Strip
 from textual.widget import Widget
 
-from pyagent.ui.gauge import GaugeLevel, GaugeModel, StatusModel, gauge_cells
+from pyagent.ui.gauge import READ_ONLY, GaugeLevel, GaugeModel, StatusModel, gauge_cells
 from pyagent.ui.lines import Line, Span, inert_row, truncate
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
@@ -102,7 +102,9 @@ def _left_parts(status: StatusModel) -> list[_Part]:
         parts.append(_Part((Span(inert_row(status.model), "bar.strong"),), 3))
     if status.effort:
         parts.append(_Part((Span(f"effort {inert_row(status.effort)}", "bar"),), 12))
-    if status.mode:
+    if status.is_read_only:
+        parts.append(_Part((Span(READ_ONLY, "bar.warn"),), 1))
+    elif status.mode:
         parts.append(_Part((Span(inert_row(status.mode), "bar.accent"),), 1))
     if status.queued_count:
         parts.append(_Part((Span(f"{status.queued_count} queued", "bar"),), 4))

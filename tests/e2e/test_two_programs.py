@@ -39,6 +39,7 @@ def test_the_screen_offers_to_read_and_keeps_what_is_typed(first: Terminal, tmp_
         second.wait_for("open in another pyagent")
         second.press("enter")
         second.wait_for(lambda screen: "open for reading only" in screen and "hello there" in screen)
+        second.wait_for("read-only")
         second.type("my own words")
         second.wait_for("my own words")
         second.press("enter")

@@ -45,6 +45,7 @@ from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.images import Clipboard
 from pyagent.ui.prompt import Prompt
 from pyagent.ui.session_view import SessionView
+from pyagent.ui.statusbar import StatusBar
 from pyagent.ui.transcript import Transcript
 from tests.ui.fake_agent import FakeAgent, launch_options, opened
 from tests.ui.records import Recorder, answer, prompt, text, thinking, tool_ran, tool_result, tool_use
@@ -123,6 +124,14 @@ async def test_a_typed_prompt_goes_to_the_agent_and_the_line_is_empty_again(tmp_
         await s.type("fix it", "enter")
         await s.until(lambda: s.agent.sent(SubmitPrompt) == [SubmitPrompt("fix it")])
         assert s.prompt.text == ""
+
+
+async def test_the_status_bar_names_a_session_that_is_only_looked_at(tmp_path: Path) -> None:
+    async with session(tmp_path, first=(opened(is_read_only=True),)) as s:
+        bar = s.app.query_one(StatusBar)
+        await s.until(lambda: "read-only" in bar.render_line(0).text)
+        await s.emit(opened())
+        await s.until(lambda: "read-only" not in bar.render_line(0).text)
 
 
 async def test_streamed_text_shows_while_it_comes_and_stands_when_committed(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,6 +105,13 @@ def test_a_narrow_status_bar_keeps_mode_numbers_and_the_word() -> None:
     assert "150k/200k warn" in text
     assert "plan" in text
     assert "~/project" not in text
+
+
+def test_a_session_that_is_only_looked_at_says_so_in_place_of_its_mode() -> None:
+    for width in (30, 160):
+        text = status_line(replace(FULL, is_read_only=True), width).text
+        assert "read-only" in text
+        assert "plan" not in text
 
 
 def test_a_cold_cache_is_named() -> None:

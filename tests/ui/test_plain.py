@@ -10,12 +10,14 @@ from typing import Literal
 import pytest
 
 from pyagent.commands import AnswerPermission, Command, RunCommand, SubmitPrompt
+from pyagent.errors import READING
 from pyagent.events import (
     CompactionFinished,
     CompactionStarted,
     ConversationClosed,
     CostMoved,
     Event,
+    Notice,
     PermissionNeeded,
     PermissionQuestion,
     PermissionSettled,
@@ -49,9 +51,11 @@ class ScriptedReader:
         self.ahead: list[str] = []
         self.is_interactive = is_interactive
         self.drafts: list[str] = []
+        self.prompts: list[str] = []
 
     def read(self, prompt: str, draft: str = "") -> str | None:
         self.drafts.append(draft)
+        self.prompts.append(prompt)
         line = self._lines.pop(0) if self._lines else None
         if line == "<shift+tab>":
             raise NextModeKey("a draft")
@@ -77,6 +81,7 @@ def run(
     is_verbose: bool = False,
     screen_reader_via: str = "",
     first: Sequence[Event] = (opened(),),
+    reader: ScriptedReader | None = None,
 ) -> tuple[int, str, FakeAgent]:
     """(exit code, everything printed, agent)."""
     written: list[str] = []
@@ -87,7 +92,7 @@ def run(
         Invocation(launch_options(home), FrontEnd.PLAIN, screen_reader_via=screen_reader_via),
         agent,
         inbox,
-        ScriptedReader(lines, is_interactive=is_interactive),
+        reader or ScriptedReader(lines, is_interactive=is_interactive),
         PlainPrinter(written.append, is_verbose=is_verbose),
     )
     return session.run(), "".join(written), agent
@@ -287,6 +292,16 @@ def test_what_is_typed_during_a_turn_is_queued_and_a_command_waits(tmp_path: Pat
     assert agent.sent(SubmitPrompt) == [SubmitPrompt("one"), SubmitPrompt("two")]
     text = "".join(written)
     assert text.index("queued: two") < text.index("/compact")
+
+
+@pytest.mark.parametrize(("is_read_only", "words"), [(True, "read-only > "), (False, "plan > ")])
+def test_the_prompt_says_that_a_session_is_only_looked_at_or_else_its_mode(
+    tmp_path: Path, is_read_only: bool, words: str
+) -> None:
+    reader = ScriptedReader([])
+    first = (opened(mode="plan", is_read_only=is_read_only), Notice(READING))
+    run(tmp_path, [], lambda command: (), first=first, reader=reader)
+    assert reader.prompts == [words]
 
 
 def test_shift_tab_goes_to_the_next_mode_and_keeps_the_line(tmp_path: Path) -> None:
