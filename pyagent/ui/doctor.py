@@ -16,6 +16,7 @@ from pathlib import Path
 from pyagent import __version__
 from pyagent.findings import Finding, Verdict
 from pyagent.launch import LaunchOptions
+from pyagent.ui import flag_values
 
 SMALLEST_COLUMNS, SMALLEST_ROWS = 60, 15
 """Below this the screen still works, but parts of it are cut."""
@@ -38,9 +39,13 @@ def run_doctor(options: LaunchOptions) -> int:
 
 
 def options_of(environ: Mapping[str, str]) -> LaunchOptions:
-    """The options of a run without flags in the current folder."""
+    """The options of a run without flags in the current folder.
+
+    Raises:
+        UsageError: the folder is gone.
+    """
     home = Path(environ.get("PYAGENT_HOME") or "~/.pyagent").expanduser().absolute()
-    return LaunchOptions(cwd=Path.cwd(), home=home, environ=dict(environ))
+    return LaunchOptions(cwd=flag_values.current_folder(), home=home, environ=dict(environ))
 
 
 def all_findings(options: LaunchOptions) -> Iterator[Finding]:

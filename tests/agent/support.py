@@ -22,7 +22,7 @@ from pyagent.launch import LaunchOptions
 from pyagent.log import NoticeShown, Record
 from pyagent.state import ConversationState
 
-WAIT_LIMIT_S = 30.0
+WAIT_LIMIT_S = 60.0
 """How long an awaited event may take before the test counts as stuck."""
 
 EventT = TypeVar("EventT")

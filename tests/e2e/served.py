@@ -14,7 +14,7 @@ from tests.fakes.messages_server import FakeMessagesServer
 from tests.fakes.script import Answer, Request, Responder
 
 MODEL = "claude-opus-5-5"
-START_LIMIT_S = 10.0
+START_LIMIT_S = 60.0
 
 
 @contextmanager

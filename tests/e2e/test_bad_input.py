@@ -145,9 +145,10 @@ def test_in_an_unreadable_folder_it_works(tmp_path: Path) -> None:
     assert "Traceback" not in ran.err
 
 
-def test_in_a_folder_that_was_removed_it_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [["-p", "hello"], ["doctor"], ["import", "claude"]], ids=lambda words: words[0])
+def test_in_a_folder_that_was_removed_it_says_so(tmp_path: Path, arguments: list[str]) -> None:
     program = Program(tmp_path, environ={"ANTHROPIC_API_KEY": "k"})
-    ran = program.run("-p", "hello", before=["/bin/sh", "-c", 'rmdir "$PWD"; exec "$@"', "sh"])
+    ran = program.run(*arguments, before=["/bin/sh", "-c", 'rmdir "$PWD"; exec "$@"', "sh"])
     assert_one_line(ran, USAGE, "folder")
 
 

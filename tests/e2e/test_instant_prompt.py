@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import signal
@@ -39,6 +40,13 @@ def stuck(tmp_path: Path) -> Terminal:
     """The instant prompt, for ever."""
     script = NEVER_LOADED.format(deed="import time\n            while True: time.sleep(0.01)")
     return Terminal.spawn([sys.executable, "-P", "-c", script], home=tmp_path)
+
+
+def held(tmp_path: Path, columns: int, lines: int) -> Terminal:
+    """The instant prompt until something is written to the pipe "gate", and then Textual."""
+    os.mkfifo(tmp_path / "gate")
+    script = NEVER_LOADED.format(deed='sys.meta_path.remove(self); open("gate").read()')
+    return Terminal.spawn([sys.executable, "-P", "-c", script], home=tmp_path, columns=columns, lines=lines)
 
 
 def is_idle(screen: str) -> bool:
@@ -112,11 +120,14 @@ def test_settings_it_cannot_follow_only_mean_a_start_without_it(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(56, 10), (61, 19), (60, 24), (200, 50)])
-@pytest.mark.parametrize("typed", ["abc", "word " * 25, "日本語" * 25 + " ok", "a\nb\nc", "sent ahead\r"])
+@pytest.mark.parametrize("typed", ["abc", "word " * 24 + "end", "日本語" * 25 + " ok", "a\nb\nc", "sent ahead\r"])
 def test_what_was_typed_stands_in_the_same_cells(tmp_path: Path, columns: int, lines: int, typed: str) -> None:
-    with Terminal.spawn(PYAGENT, home=tmp_path, columns=columns, lines=lines) as terminal:
+    with held(tmp_path, columns, lines) as terminal:
         terminal.wait_for("starting")
         terminal.send(typed)
+        end = typed.split()[-1][-3:]
+        terminal.wait_for("queued" if typed.endswith("\r") else lambda screen: "".join(box(screen)).endswith(end))
+        (tmp_path / "gate").write_text("")
         before, after = first_frames(terminal, columns, lines)
     shown = "\n".join(before.lines)
     assert typed.split()[0][:10] in shown

@@ -30,10 +30,30 @@ def test_what_is_typed_comes_back_from_cat(tmp_path: Path) -> None:
 
 
 def test_the_terminal_is_the_controlling_one(tmp_path: Path) -> None:
-    with Terminal.spawn(python("open('/dev/tty','w').write('mine'); input()"), home=tmp_path) as terminal:
+    # A signal that is waited for cannot come just before the wait and be missed.
+    script = (
+        "import signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
+        "open('/dev/tty', 'w').write('mine')\n"
+        "print(signal.sigwait({signal.SIGINT}).name)"
+    )
+    with Terminal.spawn(python(script), home=tmp_path) as terminal:
         terminal.wait_for("mine")
         terminal.press("ctrl+c")
-        terminal.wait_for("KeyboardInterrupt")
+        terminal.wait_for("SIGINT")
+        assert terminal.wait_for_exit() == 0
+
+
+def test_ctrl_c_ends_a_command_even_if_the_tests_themselves_run_where_it_is_ignored(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        terminal = Terminal.spawn(["cat"], home=tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with terminal:
+        terminal.type("up\r")
+        terminal.wait_for("up\nup")
+        terminal.press("ctrl+c")
         assert terminal.wait_for_exit() == -signal.SIGINT
 
 
@@ -51,9 +71,9 @@ def test_a_resize_reaches_the_command(tmp_path: Path) -> None:
     script = (
         "import os, signal\n"
         "def tell(word): os.write(1, b'%s %d %d\\n' % (word, *os.get_terminal_size()))\n"
-        "signal.signal(signal.SIGWINCH, lambda *_: tell(b'now'))\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH})\n"
         "tell(b'start')\n"
-        "while True: signal.pause()"
+        "while signal.sigwait({signal.SIGWINCH}): tell(b'now')"
     )
     with Terminal.spawn(python(script), home=tmp_path, columns=100, lines=30) as terminal:
         terminal.wait_for("start 100 30")

@@ -35,7 +35,7 @@ Json = dict[str, Any]
 HTML_413 = (
     "<html><head><title>413 Request Entity Too Large</title></head><body><center><h1>413</h1></center></body></html>"
 )
-WAIT_LIMIT_S = 20.0
+WAIT_LIMIT_S = 60.0
 """How long the waiting helpers wait before a test is declared stuck."""
 
 
