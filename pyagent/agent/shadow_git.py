@@ -56,8 +56,8 @@ _ENVIRONMENT = {
     "GIT_COMMITTER_NAME": "pyagent",
     "GIT_COMMITTER_EMAIL": "pyagent@localhost",
     "LC_ALL": "C",
-    # git takes and frees memory for each file it packs, and glibc gives it back to the system each time: more than half of
-    # what storing 3,000 files cost was that. Other allocators do not read these.
+    # git takes and frees memory for each file it packs, and glibc gives it back to the system each time: more than half
+    # of what storing 3,000 files cost was that. Other allocators do not read these.
     "MALLOC_TRIM_THRESHOLD_": str(64 * 1024 * 1024),
     "MALLOC_TOP_PAD_": str(4 * 1024 * 1024),
 }
