@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from pyagent.agent.git_state import GIT
+from pyagent.agent.user_git import GitMissingError, GitSilentError, UserGit
 from pyagent.pages import DiffFile
 
 MAX_NEW_FILE_BYTES = 200_000
@@ -23,53 +21,35 @@ def head_diff(cwd: Path, deadline: float) -> tuple[tuple[DiffFile, ...], str]:
     `deadline` is by `time.monotonic`.
     """
     try:
-        # Found only here: importing GitPython looks for the git binary, and fails without one.
-        import git
-    except ImportError:
-        return (), "There is no git here."
-
-    command = git.Git(str(cwd))
-
-    def run(*arguments: str) -> bytes:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        output = command.execute(
-            [*GIT, "-C", str(cwd), *arguments],
-            kill_after_timeout=left_s,
-            stdout_as_string=False,
-            strip_newline_in_stdout=False,
-            env={"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
-        )
-        assert isinstance(output, bytes)
-        return output
-
+        git = UserGit(cwd, deadline)
+    except GitMissingError as error:
+        return (), str(error)
     try:
-        root = Path(os.fsdecode(run("rev-parse", "--show-toplevel").rstrip(b"\n")))
-    except (git.exc.GitError, OSError, ValueError):
+        root = Path(os.fsdecode(git.run("rev-parse", "--show-toplevel").rstrip(b"\n")))
+    except GitSilentError:
         return (), "This folder is in no git repository."
     try:
-        return _files(run, root)
-    except (git.exc.GitError, OSError, ValueError) as error:
-        return (), f"git did not answer: {' '.join(str(getattr(error, 'stderr', '') or error).split())[:200]}"
+        return _files(git, root)
+    except (GitSilentError, OSError, ValueError) as error:
+        return (), f"git did not answer: {str(error)[:200]}"
 
 
-def _files(run: Callable[..., bytes], root: Path) -> tuple[tuple[DiffFile, ...], str]:
+def _files(git: UserGit, root: Path) -> tuple[tuple[DiffFile, ...], str]:
     plain = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=dirty")
-    base = _base(run)
-    fields = run(*plain, "--name-status", "-z", base).split(b"\0")
+    base = _base(git)
+    fields = git.run(*plain, "--name-status", "-z", base).split(b"\0")
     names = [
         (os.fsdecode(path), _KINDS.get(kind[:1].decode(), "change"))
         for kind, path in zip(fields[::2], fields[1::2], strict=False)
     ]
-    parts = ("\n" + run(*plain, "-p", base).decode("utf-8", "replace")).split("\ndiff --git ")[1:]
+    parts = ("\n" + git.run(*plain, "-p", base).decode("utf-8", "replace")).split("\ndiff --git ")[1:]
     changed = [
         DiffFile(path, kind, f"diff --git {part}")  # type: ignore[arg-type]  # the table holds only members of the Literal
         for (path, kind), part in zip(names, parts, strict=False)
     ]
     new = [
         os.fsdecode(p)
-        for p in run("-C", str(root), "ls-files", "--others", "--exclude-standard", "-z").split(b"\0")
+        for p in git.run("-C", str(root), "ls-files", "--others", "--exclude-standard", "-z").split(b"\0")
         if p
     ]
     files = (*changed, *(DiffFile(path, "create", _as_new(root / path)) for path in new[:MAX_NEW_FILES]))
@@ -79,14 +59,12 @@ def _files(run: Callable[..., bytes], root: Path) -> tuple[tuple[DiffFile, ...],
     ), f"{left:,} more new files are not listed." if left > 0 else ""
 
 
-def _base(run: Callable[..., bytes]) -> str:
+def _base(git: UserGit) -> str:
     """HEAD, or the empty tree where nothing was committed yet."""
-    import git
-
     try:
-        return run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
-    except git.exc.GitCommandError:
-        return run("hash-object", "-t", "tree", os.devnull).decode().strip()
+        return git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
+    except GitSilentError:
+        return git.run("hash-object", "-t", "tree", os.devnull).decode().strip()
 
 
 def _as_new(path: Path) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pyagent.agent.background import in_daemon_thread
+from pyagent.agent.user_git import GitSilentError, UserGit
 
 MAX_STATUS_PATHS = 20
 """Paths of the summary: enough to see what is going on, few enough for a work tree in which everything changed."""
@@ -21,18 +22,6 @@ SHORT_HASH_CHARS = 8
 MAX_HEAD_BYTES = 4_096
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-
-GIT = (
-    "git",
-    "--no-pager",
-    # Never waits for, or takes, a lock that a git command of the user's may want.
-    "--no-optional-locks",
-    # Programs a repository's own configuration could have run by merely looking at it.
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "log.showSignature=false",
-)
 
 
 def branch_of(cwd: Path) -> str:
@@ -85,37 +74,20 @@ async def git_summary(cwd: Path, *, timeout_s: float = SUMMARY_TIMEOUT_S) -> str
 
 def _summary(cwd: Path, deadline: float) -> str:
     try:
-        # Found only here: importing GitPython looks for the git binary, and fails without one.
-        import git
-    except ImportError:
-        return ""
-
-    command = git.Git(str(cwd))
-
-    def run(*arguments: str) -> str:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        output = command.execute(
-            # Named to git itself: where the folder is gone, GitPython would look at the process's own instead.
-            [*GIT, "-C", str(cwd), *arguments],
-            kill_after_timeout=left_s,
-            stdout_as_string=False,
-            env={"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
-        )
-        assert isinstance(output, bytes)
-        return output.decode("utf-8", "replace")
-
-    try:
-        status = run("status", "--porcelain=v1", "--branch", "-z", "--ignore-submodules=dirty")
-    except (git.exc.GitError, OSError, ValueError):
+        git = UserGit(cwd, deadline)
+        status = _text(git.run("status", "--porcelain=v1", "--branch", "-z", "--ignore-submodules=dirty"))
+    except GitSilentError:
         return ""
     try:
-        log = run("log", f"--max-count={RECENT_COMMITS}", "--format=%h %s", "--no-color", "--no-decorate")
-    except (git.exc.GitError, OSError, ValueError):
+        log = _text(git.run("log", f"--max-count={RECENT_COMMITS}", "--format=%h %s", "--no-color", "--no-decorate"))
+    except GitSilentError:
         # No commit yet, or no time left: the status alone is worth telling.
         log = ""
     return _as_text(branch_of(cwd), status.split("\0"), log.splitlines())
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace").removesuffix("\n")
 
 
 def _as_text(branch: str, fields: Sequence[str], commits: Sequence[str]) -> str:
