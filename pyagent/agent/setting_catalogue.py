@@ -8,7 +8,8 @@ from dataclasses import fields
 from functools import reduce
 from typing import Any
 
-from pyagent.agent.config import LoadedSettings, list_paths, scalar_paths
+from pyagent.agent.config import LoadedSettings
+from pyagent.agent.setting_schema import list_paths, scalar_paths
 from pyagent.pages import SettingKind, SettingRow
 from pyagent.settings import (
     API_CLEARINGS,

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pyagent.agent.config import parsed_setting
 from pyagent.agent.conversation import CommandHandler
 from pyagent.agent.setting_catalogue import THEME_NAMES, setting_rows
+from pyagent.agent.setting_schema import parsed_setting
 from pyagent.agent.settings_book import SCOPES, Scope, SettingsBook
 from pyagent.errors import UsageError
 from pyagent.events import EventSink, Notice, Report, SettingMoved

@@ -40,10 +40,10 @@ def run_context_command(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 async def _report(args: argparse.Namespace, environ: Mapping[str, str]) -> list[str]:
-    from pyagent.agent.config import with_settings_text
     from pyagent.agent.encoding import LocalEncoding
     from pyagent.agent.replay import Replayed, replay, standard_policies
     from pyagent.agent.session_store import read_session
+    from pyagent.agent.setting_schema import with_settings_text
     from pyagent.agent.wire.catalogue import model_info
     from pyagent.log import AssistantEntry
     from pyagent.settings import MIN_WINDOW_TOKENS, Settings

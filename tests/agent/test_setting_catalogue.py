@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pyagent.agent.config import LoadedSettings, list_paths, parsed_setting, scalar_paths
+from pyagent.agent.config import LoadedSettings
 from pyagent.agent.setting_catalogue import setting_rows
+from pyagent.agent.setting_schema import list_paths, parsed_setting, scalar_paths
 from pyagent.settings import Settings
 
 ROWS = setting_rows(LoadedSettings(Settings()))
