@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from pyagent.agent.config import LoadedSettings, load_settings
+from pyagent.agent.own_files import replace_file
 from pyagent.errors import PyagentError
 from pyagent.launch import LaunchOptions
 from pyagent.settings import Settings
@@ -125,14 +125,4 @@ def _write(path: Path, text: str) -> None:
     target = Path(os.path.realpath(path))
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_file(target, text, mode)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyagent.agent.own_files import replace_file
 from pyagent.errors import PyagentError
 
 TRUST_FILE = "trust.json"
@@ -42,7 +42,7 @@ def trust(cwd: Path, home: Path) -> None:
         with _locked(home / LOCK_FILE):
             folders = _trusted_folders(home)
             if folder not in folders:
-                _write(home / TRUST_FILE, [*folders, folder])
+                replace_file(home / TRUST_FILE, json.dumps({"folders": sorted([*folders, folder])}, indent=2) + "\n")
     except OSError as error:
         raise PyagentError(
             f"The trust in {folder} could not be saved: {error.strerror or error}.",
@@ -71,21 +71,6 @@ def _real(folder: Path) -> str:
         return os.path.realpath(folder)
     except (OSError, ValueError):
         return str(folder)
-
-
-def _write(path: Path, folders: list[str]) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    text = json.dumps({"folders": sorted(folders)}, indent=2) + "\n"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 @contextmanager

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from pyagent.events import PermissionQuestion
 from pyagent.tools.editable import (
     Change,
     carry_out_plan,
     check_creatable,
+    check_writable,
     encoded,
     load_original,
     shown_to_user,
@@ -69,7 +69,7 @@ def plan_edit(tool_input: EditInput, context: ToolContext) -> Change:
     if path.suffix == ".ipynb":
         raise RefusedError(f"{name} is a notebook: use NotebookEdit.")
     original = load_original(path, context)
-    _check_writable(path)
+    check_writable(path)
     if not old:
         if original.text:
             raise RefusedError(f"{name} exists and is not empty: give the text to replace, or use Write.")
@@ -103,11 +103,6 @@ def plan_edit(tool_input: EditInput, context: ToolContext) -> Change:
         )
     is_partial = original.known.seen.is_partial or original.is_changed
     return Change(path, original.data, data, original.text, replacement.text, "edit", is_partial, done)
-
-
-def _check_writable(path: Path) -> None:
-    if not os.access(path, os.W_OK):
-        raise RefusedError(f"{printable_name(path)} is write-protected.")
 
 
 def _lowered(text: str) -> str:

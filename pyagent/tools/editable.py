@@ -90,6 +90,12 @@ def load_original(path: Path, context: ToolContext) -> Original:
     return Original(path, data, encoding, encoding.decode(data), known, is_changed)
 
 
+def check_writable(path: Path) -> None:
+    """Raises RefusedError if the file is write-protected."""
+    if not os.access(path, os.W_OK):
+        raise RefusedError(f"{printable_name(path)} is write-protected.")
+
+
 def encoded(text: str, encoding: Encoding, path: Path) -> bytes:
     """Raises RefusedError if the file's encoding lacks a character."""
     try:

@@ -9,6 +9,7 @@ from pyagent.tools.editable import (
     Change,
     carry_out_plan,
     check_creatable,
+    check_writable,
     encoded,
     load_original,
     shown_to_user,
@@ -65,8 +66,7 @@ def plan_write(tool_input: WriteInput, context: ToolContext) -> Change:
         raise RefusedError(f"{name} has changed since it was read. Read it again before replacing it.")
     if original.known.seen.is_partial:
         raise RefusedError(f"Only a part of {name} was read. Read all of it before replacing it, or use Edit.")
-    if not os.access(path, os.W_OK):
-        raise RefusedError(f"{name} is write-protected.")
+    check_writable(path)
     notes = ""
     if "\r" not in content and _has_only_crlf(original.text):
         content = content.replace("\n", "\r\n")
