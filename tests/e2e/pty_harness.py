@@ -38,7 +38,7 @@ KILL_LIMIT_S = 30.0
 
 _LAUNCH = (
     "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
-    "signal.signal(signal.SIGINT, signal.SIG_DFL); signal.signal(signal.SIGQUIT, signal.SIG_DFL);"
+    "[signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)];"
     "os.execvp(sys.argv[1], sys.argv[1:])"
 )
 """Run in the child's new session, so that the terminal is its controlling one and Ctrl+C and SIGWINCH reach it. The two
