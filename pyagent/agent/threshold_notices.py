@@ -53,4 +53,7 @@ class ThresholdNotices:
         else:
             words += f" of {gauge.window_tokens:,}. Prompts are refused from {gauge.blocking_tokens:,} on; "
             words += "/compact makes room."
-        return NoticeShown(_BEGINNINGS[state] + words, "error" if state == "blocked" else "warning")
+        if state == "blocked":
+            return NoticeShown(_BEGINNINGS[state] + words, "error")
+        # Where it is compacted by itself there is nothing to mend, so a run without a person says nothing of it.
+        return NoticeShown(_BEGINNINGS[state] + words, "info" if gauge.is_auto_compact_on else "warning")

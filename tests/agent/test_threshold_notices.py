@@ -26,6 +26,12 @@ def test_each_line_is_told_once_however_often_the_count_goes_back_and_forth() ->
     assert "140,000 tokens, 16% left before it is compacted at 167,000" in told[0]
 
 
+def test_it_is_a_warning_only_where_nothing_is_compacted_by_itself() -> None:
+    gauge = at(140_000, "warning")
+    levels = [ThresholdNotices(()).line(replace(gauge, is_auto_compact_on=is_on)) for is_on in (True, False)]
+    assert [line and line.level for line in levels] == ["info", "warning"]
+
+
 def test_a_line_far_below_the_trigger_of_a_small_window_is_told_once_the_trigger_is_near() -> None:
     notices = ThresholdNotices(())
     early = replace(at(3_516, "error"), window_tokens=30_000, error_tokens=3_500, trigger_tokens=13_500)

@@ -117,9 +117,12 @@ async def test_a_timeout_leaves_nobody_where_only_ps_knows_the_processes(
 @pytest.mark.skipif(shutil.which("ps") is None, reason="no ps")
 def test_ps_and_proc_tell_the_same_of_our_processes() -> None:
     environ = {**os.environ, MARKER_VARIABLE: "this-one", "LINES": "one\ntwo"}
-    words = ["sh", "-c", "sleep 1000; : 'a\nb'"]
-    with subprocess.Popen(words, env=environ, start_new_session=True) as child:
+    words = ["sh", "-c", "echo up; sleep 1000; : 'a\nb'"]
+    with subprocess.Popen(words, env=environ, start_new_session=True, stdout=subprocess.PIPE) as child:
         try:
+            # Right after its start a process has no environment to read yet.
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"up\n"
             (listed, marked), (in_proc, marked_in_proc) = (
                 lister.look(f"{MARKER_VARIABLE}=this-one") for lister in (PsLister(), ProcLister())
             )

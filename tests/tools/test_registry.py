@@ -68,6 +68,7 @@ def test_the_fields_are_those_models_are_trained_on() -> None:
         "-C",
         "-n",
         "-i",
+        "-o",
         "multiline",
         "head_limit",
         "offset",

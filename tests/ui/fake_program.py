@@ -27,7 +27,7 @@ from pyagent.events import (
     TurnStarted,
 )
 from pyagent.settings import TerminalSettings
-from pyagent.ui.cli import build_invocation, dispatch, parse_arguments
+from pyagent.ui.cli import EXIT_INTERRUPTED, build_invocation, dispatch, parse_arguments
 from tests.ui.fake_agent import FakeAgent, opened
 from tests.ui.records import Recorder, answer, prompt, text
 
@@ -119,4 +119,7 @@ if __name__ == "__main__":
     kind = _StuckAgent if os.environ.get("STUCK") else FakeAgent
     invocation = build_invocation(parse_arguments(sys.argv[1:]), os.environ)
     terminal = TerminalSettings(**json.loads(os.environ.get("TERMINAL_SETTINGS", "{}")))
-    sys.exit(dispatch(invocation, kind([opened(terminal=terminal, cwd=os.getcwd())], _answers)))
+    try:
+        sys.exit(dispatch(invocation, kind([opened(terminal=terminal, cwd=os.getcwd())], _answers)))
+    except KeyboardInterrupt:  # as `pyagent.ui.cli.run` does
+        sys.exit(EXIT_INTERRUPTED)
