@@ -146,17 +146,21 @@ def test_after_kill_9_in_a_tool_its_call_is_answered_and_the_session_goes_on(tmp
     assert results[0]["is_error"] is True
 
 
-@pytest.mark.parametrize("named_by", ["id", "start of the id", "words of the first prompt"])
-def test_a_session_is_resumed_by_name(tmp_path: Path, named_by: str) -> None:
-    with running_in_thread(FakeMessagesServer(Script(["One.", "Other.", "Two."]))) as server:
+def test_a_session_is_resumed_by_its_id_the_start_of_it_or_words_of_the_first_prompt(tmp_path: Path) -> None:
+    with running_in_thread(FakeMessagesServer(Script(["One.", "Other.", "Two.", "Three.", "Four."]))) as server:
         program = Program(tmp_path, server.url)
         program.run("-p", "find the parser")
-        session_id = program.sessions[0].stem
+        parser = program.sessions[0].stem
         program.run("-p", "something else")
-        name = {"id": session_id, "start of the id": session_id[:8]}.get(named_by, "the parser")
-        ran = program.run("-p", "go on", "--resume", name, "--output-format", "json")
-    assert ran.result["session_id"] == session_id
-    assert texts(server.message_requests[-1].body)[-3:] == ["find the parser", "One.", "go on"]
+        (other,) = {path.stem for path in program.sessions} - {parser}
+        # Each time the session that was not the last one in use.
+        for name, meant in ((parser, parser), (other[:8], other), ("the parser", parser)):
+            ran = program.run("-p", "go on", "--resume", name, "--output-format", "json")
+            assert ran.result["session_id"] == meant
+    resumed = [texts(request.body) for request in server.message_requests[-3:]]
+    assert resumed[0][-3:] == ["find the parser", "One.", "go on"]
+    assert resumed[1][-3:] == ["something else", "Other.", "go on"]
+    assert resumed[2][-3:] == ["go on", "Two.", "go on"]
 
 
 def test_a_forked_session_goes_on_in_a_copy(tmp_path: Path) -> None:
