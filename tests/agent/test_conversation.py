@@ -166,7 +166,7 @@ class Stage:
     async def until(self, condition: Callable[[], bool]) -> None:
         """Let the conversation run until the condition holds; fails if it never does."""
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while True:
                     if condition():
                         return

@@ -225,5 +225,5 @@ def test_a_closed_output_ends_the_run_quietly(tmp_path: Path) -> None:
     with running_in_thread(FakeMessagesServer(echo)) as server:
         program = Program(tmp_path, server.url)
         process = program.start("-p", "hello", before=["/bin/sh", "-c", '"$@" | true', "sh"])
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
     assert err == b""

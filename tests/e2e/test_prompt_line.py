@@ -84,7 +84,7 @@ def test_a_draft_is_there_again_after_the_program_was_killed(tmp_path: Path) -> 
 def wait_until(is_true: object) -> None:
     """Wait for something outside of the screen."""
     assert callable(is_true)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not is_true():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.02)

@@ -92,7 +92,7 @@ def test_piped_prompts_are_refused_and_the_program_ends(first: Terminal, tmp_pat
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 1
     assert done.stdout.count("open for reading only") == 2

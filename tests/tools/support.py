@@ -94,7 +94,7 @@ class Workbench:
 
 async def until(is_so: Callable[[], object]) -> None:
     """Wait for a condition that something outside this loop brings about; the limit is for a broken test alone."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await asyncio.create_task(_poll(is_so))
 
 

@@ -35,7 +35,7 @@ def program(*argv: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedP
     """Run the real command line."""
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"} | env
     command = [sys.executable, "-X", "importtime", "-m", "pyagent", *argv]
-    return subprocess.run(command, input=stdin, capture_output=True, env=environ, timeout=60, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, env=environ, timeout=120, check=False)
 
 
 def imported(done: subprocess.CompletedProcess[bytes]) -> set[str]:
@@ -214,7 +214,7 @@ def test_nothing_heavy_is_imported_before_the_first_paint() -> None:
         f"print(sorted(set({HEAVY!r}) & set(sys.modules)))"
     )
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environ, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environ, timeout=120, check=True)
     assert done.stdout == b"[]\n"
 
 
