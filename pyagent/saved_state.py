@@ -26,7 +26,7 @@ from pyagent.log import (
     UserEntry,
 )
 from pyagent.messages import JsonObject
-from pyagent.state import Branch, ConversationState, KnownNotes, ModelTotal
+from pyagent.state import Branch, ConversationState, KnownNotes, ModelTotal, WorkDone
 from pyagent.view import Overlay, View, ViewItem
 
 OffsetOf = Callable[[int], int | None]
@@ -50,6 +50,7 @@ def saved_state(state: ConversationState, offset_of: OffsetOf) -> StateSaved | N
             "tracking": state.tracking,
             "notes": asdict(state.notes),
             "notes_written": state.notes_written,
+            "work": asdict(state.work),
         }
     except _NoPlaceError:
         return None
@@ -138,6 +139,7 @@ def restored_state(saved: StateSaved, record_at: RecordAt) -> ConversationState:
             view=View(items, body["epoch"], boundary),
             boundaries=[record for record in branch_records if isinstance(record.payload, Boundary)],
             notes=KnownNotes(**body["notes"]),
+            work=WorkDone(**body.get("work", {})),
         )
         for record in branch_records:
             match record.payload:
@@ -158,6 +160,25 @@ def restored_state(saved: StateSaved, record_at: RecordAt) -> ConversationState:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a saved state: {error}") from error
+
+
+def leave_to_file(state: ConversationState, record: Record) -> None:
+    """Keep of a state what a reader would that begins at `record`, the newest one: the rest is in the file.
+
+    `ConversationState.complete` brings it back for whoever looks further back.
+    """
+    saved = record.payload
+    assert isinstance(saved, StateSaved)
+
+    def record_at(seq: int, offset: int) -> Record:
+        known = state.record(seq)
+        if known is None:
+            raise ValueError(f"no record {seq}")
+        return known
+
+    later = restored_state(saved, record_at)
+    later.apply(record)
+    state.shorten(later)
 
 
 def _totals_to_json(totals: Mapping[str, ModelTotal]) -> JsonObject:

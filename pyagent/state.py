@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from pyagent.log import (
     AssistantEntry,
@@ -25,6 +26,7 @@ from pyagent.log import (
     SetHead,
     SettingChanged,
     Snip,
+    ToolRan,
     TrackingSaved,
     Unpin,
     UserEntry,
@@ -69,6 +71,33 @@ class ModelTotal:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class WorkDone:
+    """What was done on a branch, in numbers that no part of it tells alone."""
+
+    added_lines: int = 0
+    removed_lines: int = 0
+    waited_s: float = 0.0
+    """In which the model's answers were waited for."""
+
+    def plus(self, record: Record) -> WorkDone:
+        match record.payload:
+            case ToolRan(display={"patch": [*hunks]}):
+                lines = [str(line) for hunk in hunks if isinstance(hunk, dict) for line in _list(hunk.get("lines"))]
+                added = sum(line.startswith("+") for line in lines)
+                removed = sum(line.startswith("-") for line in lines)
+                return WorkDone(self.added_lines + added, self.removed_lines + removed, self.waited_s)
+            case AssistantEntry(request_started_at=datetime() as started_at):
+                waited_s = self.waited_s + (record.at - started_at).total_seconds()
+                return WorkDone(self.added_lines, self.removed_lines, waited_s)
+            case _:
+                return self
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
 @dataclass(slots=True)
 class Branch:
     """The part of the fold that follows the current branch and is rebuilt when history is moved or revoked."""
@@ -81,6 +110,7 @@ class Branch:
     boundaries: list[Record] = field(default_factory=list)
     pins: dict[str, Pin] = field(default_factory=dict)
     notes: KnownNotes = field(default_factory=lambda: KnownNotes())
+    work: WorkDone = field(default_factory=WorkDone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +197,13 @@ class ConversationState:
         whole = ConversationState(records)
         vars(self).update(vars(whole))
 
+    def shorten(self, later: ConversationState) -> None:
+        """Take the place of a state that says the same of now and holds less of what came before. The view's own items
+        stay, so that what was rendered of them does."""
+        view = self.view
+        vars(self).update(vars(later))
+        self._base.view = self._branch.view = view
+
     @property
     def queued_prompts(self) -> dict[str, str]:
         """What waits for its turn, oldest first: id → text, a command with its `!`."""
@@ -194,6 +231,11 @@ class ConversationState:
     @property
     def notes(self) -> KnownNotes:
         return self._branch.notes
+
+    @property
+    def work(self) -> WorkDone:
+        """What was done on the current branch."""
+        return self._branch.work
 
     @property
     def pins(self) -> tuple[Pin, ...]:
@@ -322,6 +364,7 @@ def _copied(branch: Branch) -> Branch:
         boundaries=list(branch.boundaries),
         pins=dict(branch.pins),
         notes=branch.notes,
+        work=branch.work,
     )
 
 
@@ -342,6 +385,7 @@ def _revoked(path: list[Record]) -> tuple[frozenset[int], frozenset[str]]:
 
 def _fold_one(branch: Branch, record: Record, gone_seqs: frozenset[int], gone_txs: frozenset[str]) -> None:
     payload = record.payload
+    branch.work = branch.work.plus(record)
     if isinstance(payload, UserEntry | AssistantEntry):
         branch.entries[record.uuid] = record
     if record.seq in gone_seqs or (record.tx and record.tx in gone_txs):

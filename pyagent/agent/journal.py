@@ -10,7 +10,7 @@ from uuid import uuid4
 from pyagent.agent.session_store import KnowsOffsets, RecordSink
 from pyagent.events import EventSink, RecordCommitted
 from pyagent.log import Payload, Record, StateSaved
-from pyagent.saved_state import saved_state
+from pyagent.saved_state import leave_to_file, saved_state
 from pyagent.state import ConversationState
 
 SAVE_EVERY_BYTES = 4_000_000
@@ -76,11 +76,17 @@ class Journal:
                 self.save_state()
 
     def save_state(self) -> None:
-        """Write down what the log folds to, so that a later reader can begin here."""
+        """Write down what the log folds to, so that a later reader can begin here, and let go of what came before.
+
+        So a session in its hundredth hour holds no more than one that was just resumed.
+        """
         if isinstance(self._sink, KnowsOffsets):
             saved = saved_state(self.state, self._sink.offset_of)
             if saved is not None:
-                self._saved_at = self._sink.offset_of(self.commit(saved).seq) or 0
+                record = self.commit(saved)
+                self._saved_at = self._sink.offset_of(record.seq) or 0
+                if self._saved_at:
+                    leave_to_file(self.state, record)
 
     def close(self) -> None:
         self._sink.close()

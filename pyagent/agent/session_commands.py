@@ -59,7 +59,7 @@ class SessionCommands:
     def handlers(self) -> dict[str, CommandHandler]:
         return {
             "compact": self.compact,
-            "compactions": self.compactions,
+            "compactions": self._with_history(self.compactions),
             "pin": self._pinning.pin,
             "unpin": self._pinning.unpin,
             "mode": self.mode,

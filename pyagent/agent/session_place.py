@@ -98,7 +98,7 @@ class SessionOpener:
             SessionError: there is one of that id.
         """
         path = self._free_path(session_id or self._new_id())
-        return self._place(path, ConversationState(), self._deferred(path), History(None))
+        return self._place(path, ConversationState(), self._deferred(path), self._history_of(path))
 
     def resumed(self, wanted: str) -> SessionPlace:
         """The session that `wanted` names; the newest if it is empty.
@@ -175,7 +175,7 @@ class SessionOpener:
         for record in read.records:
             sink.append(record)
         state = ConversationState(read.records)
-        return self._place(path, state, sink, History(None), read.problems, PREFIX + read.session_id)
+        return self._place(path, state, sink, self._history_of(path), read.problems, PREFIX + read.session_id)
 
     def path_of(self, wanted: str) -> Path:
         """The file of the session that `wanted` names; of the newest if it is empty."""
@@ -230,6 +230,10 @@ class SessionOpener:
                 f"There is a session {session_id} already.", hint=f"Go on with it: pyagent --resume {session_id}"
             )
         return path
+
+    def _history_of(self, path: Path) -> History:
+        """All of a new file's records were told of; what is let go of later stands in it."""
+        return History(path if self._is_persistent else None)
 
     def _deferred(self, path: Path) -> RecordSink:
         if not self._is_persistent:

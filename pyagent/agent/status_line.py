@@ -26,7 +26,7 @@ from pyagent.events import (
     StatusLineMoved,
     TurnFinished,
 )
-from pyagent.log import AssistantEntry, Boundary, Record, ToolRan
+from pyagent.log import AssistantEntry, Boundary
 from pyagent.messages import JsonObject, Usage
 from pyagent.state import ConversationState
 from pyagent.tools.shell_environment import child_environment
@@ -70,7 +70,6 @@ def status_line_input(facts: StatusLineFacts, state: ConversationState) -> JsonO
     """
     usage = current_usage(state)
     used = 0.0 if usage is None else 100 * usage.prompt_tokens / facts.window_tokens
-    added, removed = changed_lines(state.branch)
     workspace: JsonObject = {
         "current_dir": facts.cwd,
         "project_dir": facts.project_dir,
@@ -90,9 +89,9 @@ def status_line_input(facts: StatusLineFacts, state: ConversationState) -> JsonO
         "cost": {
             "total_cost_usd": state.cost_usd,
             "total_duration_ms": round(1_000 * facts.open_for_s),
-            "total_api_duration_ms": round(1_000 * waited_s(state.branch)),
-            "total_lines_added": added,
-            "total_lines_removed": removed,
+            "total_api_duration_ms": round(1_000 * state.work.waited_s),
+            "total_lines_added": state.work.added_lines,
+            "total_lines_removed": state.work.removed_lines,
         },
         "context_window": {
             "total_input_tokens": sum(total.prompt_tokens for total in state.totals.values()),
@@ -124,30 +123,6 @@ def current_usage(state: ConversationState) -> Usage | None:
         if isinstance(record.payload, AssistantEntry) and record.payload.usage.is_reported:
             return record.payload.usage
     return None
-
-
-def changed_lines(branch: tuple[Record, ...]) -> tuple[int, int]:
-    """Lines that edits added and removed in this session."""
-    added = removed = 0
-    for record in branch:
-        if not isinstance(record.payload, ToolRan):
-            continue
-        patch = record.payload.display.get("patch")
-        for hunk in patch if isinstance(patch, list) else ():
-            lines = hunk.get("lines") if isinstance(hunk, dict) else None
-            for line in lines if isinstance(lines, list) else ():
-                added += str(line).startswith("+")
-                removed += str(line).startswith("-")
-    return added, removed
-
-
-def waited_s(branch: tuple[Record, ...]) -> float:
-    """Seconds in which the model's answers were waited for."""
-    return sum(
-        (record.at - record.payload.request_started_at).total_seconds()
-        for record in branch
-        if isinstance(record.payload, AssistantEntry) and record.payload.request_started_at is not None
-    )
 
 
 class StatusLine:

@@ -24,8 +24,8 @@ class Cleanup:
     forgets_measures: bool = True
     """Token counts of messages that are no longer sent."""
     sweeps_file_contents: bool = False
-    """Rendered messages that are no longer sent, file contents among them; else they are kept for an undo until the
-    cache is several views large."""
+    """Rendered messages that are no longer sent, file contents among them; else they are kept for an undo until
+    they are much."""
 
 
 def is_main_thread(query_source: str | None) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 
 from rich.cells import cell_len, split_graphemes
 from rich.segment import Segment
@@ -15,6 +16,35 @@ from pyagent.ui.theme import Palette
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Lines are made of inert text; this is the last place where one that was forgotten can be kept from the terminal."""
+
+
+KEPT_STRIP_COUNT = 120
+"""Strips kept: some screens of rows. One takes 20 kB with the crops and styled copies that Textual caches in it, a
+hundred times what its line takes, and is made anew in microseconds."""
+
+
+class StripCache:
+    """The strips of the rows that were shown last, by line."""
+
+    def __init__(self) -> None:
+        self._strips: OrderedDict[Line, Strip] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._strips)
+
+    def strip(self, line: Line, width_cells: int, make: Callable[[], Strip]) -> Strip:
+        """The strip of a line, made now unless it is there in this width."""
+        strip = self._strips.get(line)
+        if strip is None or strip.cell_length != width_cells:
+            strip = self._strips[line] = make()
+            if len(self._strips) > KEPT_STRIP_COUNT:
+                self._strips.popitem(last=False)
+        self._strips.move_to_end(line)
+        return strip
+
+    def clear(self) -> None:
+        """Forget all (after a change of theme)."""
+        self._strips.clear()
 
 
 def _instead(control: re.Match[str]) -> str:

@@ -27,7 +27,7 @@ from pyagent.ui.block_view import MAX_DETAIL_ROWS
 from pyagent.ui.blocks import FOLDED_BY_DEFAULT, Block, BlockKind
 from pyagent.ui.file_links import with_file_links
 from pyagent.ui.lines import BLANK_LINE, Line, join_copied
-from pyagent.ui.strips import line_strip, painted
+from pyagent.ui.strips import StripCache, line_strip, painted
 from pyagent.ui.theme import Palette, palette
 from pyagent.ui.transcript_model import Rendered, TranscriptModel
 from pyagent.ui.transcript_search import TranscriptSearch
@@ -112,13 +112,23 @@ class Transcript(ScrollView, can_focus=True):
         self._batch_depth = 0
         self._is_placing = False
         self._palette: Palette | None = None
+        self._strips = StripCache()
         self._base = Style.null()
         self._search = TranscriptSearch(self._model)
         self._mouse_down_at: Offset | None = None
-        self.linked_folder: Path | None = None
-        """Names of files below it are links."""
+        self._linked_folder: Path | None = None
 
     # What is shown
+
+    @property
+    def linked_folder(self) -> Path | None:
+        """Names of files below it are links."""
+        return self._linked_folder
+
+    @linked_folder.setter
+    def linked_folder(self, folder: Path | None) -> None:
+        self._linked_folder = folder
+        self._strips.clear()
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -290,7 +300,7 @@ class Transcript(ScrollView, can_focus=True):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._palette = None
-        self._model.forget_derived()
+        self._strips.clear()
 
     # Going places
 
@@ -504,17 +514,17 @@ class Transcript(ScrollView, can_focus=True):
 
     def _row_strip(self, index: int, number: int, rendered: Rendered, width_cells: int, colours: Palette) -> Strip:
         y = index << _ROW_BITS | number
-        base_strip: Strip | None = rendered.derived.get(number)
-        if base_strip is None or base_strip.cell_length != width_cells:
-            base_strip = line_strip(self._linked(rendered.lines[number]), colours, width_cells, self._base)
-            rendered.derived[number] = base_strip
+        line = rendered.lines[number]
+        base_strip = self._strips.strip(
+            line, width_cells, lambda: line_strip(self._linked(line), colours, width_cells, self._base)
+        )
         ranges = self._overlays(index, number, y, rendered, colours)
         if ranges:
             return painted(base_strip, ranges).apply_offsets(0, y)
         return base_strip.apply_offsets(0, y)
 
     def _linked(self, line: Line) -> Line:
-        return line if self.linked_folder is None else with_file_links(line, self.linked_folder)
+        return line if self._linked_folder is None else with_file_links(line, self._linked_folder)
 
     def _overlays(
         self, index: int, number: int, y: int, rendered: Rendered, colours: Palette

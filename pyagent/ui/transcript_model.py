@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyagent.ui.block_view import (
@@ -31,10 +31,9 @@ Match = tuple[tuple[int, int, int], ...]
 
 @dataclass(slots=True)
 class Rendered:
-    """The lines of one block, with room for what a view derives from each line."""
+    """The lines of one block."""
 
     lines: list[Line]
-    derived: dict[int, Any] = field(default_factory=dict)
     stream: StreamingMarkdown | None = None
     matches: tuple[str, list[Match]] | None = None
 
@@ -177,11 +176,6 @@ class TranscriptModel:
         self.heights.change(index, len(rendered.lines))
         return rendered
 
-    def forget_derived(self) -> None:
-        """Drop what views derived from lines (after a change of theme)."""
-        for rendered in self._rendered.values():
-            rendered.derived.clear()
-
     def _drop_oldest(self) -> None:
         """Drop the least used block that is not streaming: its parser state would be lost."""
         for index, rendered in self._rendered.items():
@@ -197,8 +191,6 @@ class TranscriptModel:
         del rendered.lines[start:]
         rendered.lines += map(with_margin, stream.lines[first_changed:])
         rendered.lines += assistant_end(self._blocks[index])
-        for line_index in [number for number in rendered.derived if number >= start]:
-            del rendered.derived[line_index]
         rendered.matches = None
         self.heights.change(index, len(rendered.lines))
 

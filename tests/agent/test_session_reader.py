@@ -61,6 +61,7 @@ def everything(state: ConversationState) -> dict[str, Any]:
         "source_totals": state.source_totals,
         "failures": state.compaction_failures,
         "notes": (state.notes, state.notes_written),
+        "work": state.work,
         "pins": state.pins,
         "items": [(item.record, item.overlay) for item in view],
         "epoch": view.epoch,
@@ -217,7 +218,7 @@ async def test_a_saved_state_that_does_not_fit_the_file_is_not_believed(tmp_path
 def test_whoever_adds_to_the_state_must_save_it_too() -> None:
     """A field that is not listed here was added since: `pyagent.saved_state` and `everything` must know it."""
     assert {f.name for f in fields(Branch)} == {
-        *("records", "entries", "pending", "view", "files", "boundaries", "pins", "notes"),
+        *("records", "entries", "pending", "view", "files", "boundaries", "pins", "notes", "work"),
     }
     assert {name for name in vars(ConversationState()) if not name.startswith("_")} == {
         *("records", "session", "settings", "profiles", "queued", "tracking", "totals", "source_totals"),

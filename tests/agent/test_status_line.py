@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyagent.agent.status_line import changed_lines, current_usage
+from pyagent.agent.status_line import current_usage
 from pyagent.events import CompactionFinished, Notice, StatusLineMoved
 from pyagent.log import Boundary
 from pyagent.messages import JsonObject
@@ -136,7 +136,7 @@ def test_lines_of_edits_are_counted_and_usage_from_before_a_compaction_is_none()
     r = Recorder()
     said = (prompt("go"), answer(text("x")), tool_ran("t", "Edit", patch=PATCH))
     state = ConversationState([r.record(payload) for payload in said])
-    assert changed_lines(state.branch) == (1, 1)
+    assert (state.work.added_lines, state.work.removed_lines) == (1, 1)
     assert current_usage(state) is not None
     state.apply(r.record(Boundary((), "manual", "full", 100, 10, 2), tx="t"))
     assert current_usage(state) is None

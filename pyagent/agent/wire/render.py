@@ -38,6 +38,10 @@ BYTES_PER_TOKEN = 2.3
 """The coarse measure of the newer tokenizer, for use while no encoding is loaded."""
 
 
+KEPT_UNUSED_BYTES = 1_000_000
+"""Rendered items kept that the newest view does not show: those of a small conversation, for an undo."""
+
+
 def bytes_estimate(data: bytes) -> int:
     return math.ceil(len(data) / BYTES_PER_TOKEN)
 
@@ -120,6 +124,10 @@ class _CachedItem:
     is_aside: bool = False
     """A note of pyagent's, which may travel as a `system` message."""
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(len(part.data) for part in (*self.parts, *self.answers))
+
 
 class Renderer:
     """Renders the views of one conversation."""
@@ -163,9 +171,10 @@ class Renderer:
         return best
 
     def _forget_unused(self, items: tuple[ViewItem, ...]) -> None:
-        """Keep the cache within a few views' size."""
-        if len(self._items) > 4 * len(items) + 1_000:
-            wanted = {item.key for item in items}
+        """Let go of what no view shows any more, once that is much: an undo would have to render it anew."""
+        wanted = {item.key for item in items}
+        unused_bytes = sum(cached.size_bytes for key, cached in self._items.items() if key not in wanted)
+        if unused_bytes > KEPT_UNUSED_BYTES:
             self._items = {key: cached for key, cached in self._items.items() if key in wanted}
 
     def _cached(self, item: ViewItem) -> _CachedItem:
