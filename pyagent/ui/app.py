@@ -122,6 +122,7 @@ class PyagentApp(PromptApp):
         self.has_focus_reported: bool | None = None
         """Whether the terminal says it is looked at; None if it never told."""
         self.is_leaving = False
+        self._is_logging_print = False
         self.handover: Handover | None = None
         """What the other front end is to go on with, once this one has left."""
         self.version_text = version or __version__
@@ -460,8 +461,13 @@ class PyagentApp(PromptApp):
     def _print(self, text: str, stderr: bool = False) -> None:
         """Keep what a library prints in the log; it would be lost."""
         super()._print(text, stderr)
-        if text.strip():
-            _log.warning("printed to %s: %s", "stderr" if stderr else "stdout", text.rstrip())
+        if text.strip() and not self._is_logging_print:
+            # Logging prints to stderr where it has no file, or cannot write it: that must not be logged in turn.
+            self._is_logging_print = True
+            try:
+                _log.warning("printed to %s: %s", "stderr" if stderr else "stdout", text.rstrip())
+            finally:
+                self._is_logging_print = False
 
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """End the app also for a mistake in a callback, after which the screen would show half of what is known."""

@@ -144,12 +144,10 @@ def streams_guarded(path: Path, environ: Mapping[str, str]) -> Iterator[None]:
     """While inside, what writes to descriptors 1 and 2 (a library, a child process) ends in the log, not on the screen.
 
     The screen itself is drawn on private copies, which become `sys.__stdout__` and `sys.__stderr__`. A program that
-    is to have the terminal (an editor) must be given these as its streams.
+    is to have the terminal (an editor) must be given these as its streams. Without a log it is lost: still better than
+    on the screen.
     """
-    log = open_log(path, environ)
-    if log is None:
-        yield
-        return
+    log: TextIO = open_log(path, environ) or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     before = sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
     private_out, private_err = os.dup(1), os.dup(2)
     sys.stdout.flush()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -458,3 +460,22 @@ async def test_ctrl_f_searches_the_transcript_and_escape_gives_the_keys_back(tmp
         await s.type("typed")
         assert s.prompt.text == "typed"
         assert s.busy_words == ""
+
+
+async def test_what_is_printed_is_logged_once_also_where_the_log_cannot_be_written(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    class FullDisk(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(record.getMessage())
+            print("No space left on device", file=sys.stderr)
+
+    handler = FullDisk()
+    logging.getLogger().addHandler(handler)
+    try:
+        async with session(tmp_path) as s:
+            print("stray")
+            await s.pilot.pause()
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert seen == ["printed to stdout: stray"]

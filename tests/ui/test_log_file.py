@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
 from pyagent.errors import PyagentError, UsageError
-from pyagent.ui.log_file import MAX_LOG_BYTES, errors_to_log, open_log, without_secrets
+from pyagent.ui.log_file import MAX_LOG_BYTES, errors_to_log, open_log, streams_guarded, without_secrets
 
 
 def test_it_is_readable_by_its_owner_only_also_if_it_was_not(tmp_path: Path) -> None:
@@ -40,6 +41,17 @@ def test_a_log_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file")
     with errors_to_log(tmp_path / "logs" / "pyagent.log", {}):
         logging.getLogger("x").warning("nobody reads this")
+
+
+def test_without_a_log_what_is_printed_still_stays_off_the_screen(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").write_text("a file")
+    with streams_guarded(tmp_path / "logs" / "pyagent.log", {}):
+        os.write(1, b"from a child\n")
+        logging.getLogger("x").warning("from a library")
+        print("drawn", file=sys.__stdout__, flush=True)
+    assert capfd.readouterr() == ("drawn\n", "")
 
 
 def test_secrets_of_the_environment_and_what_looks_like_a_key_are_blacked_out(tmp_path: Path) -> None:
