@@ -175,8 +175,9 @@ class SessionView:
         match event:
             case SessionOpened(cwd=cwd):
                 if event.is_vim != self._is_vim_set:
+                    was_switched_on = self._is_vim_set is None and self._prompt.is_vim
                     self._is_vim_set = event.is_vim
-                    self._prompt.switch_vim(event.is_vim, dict(event.insert_remaps))
+                    self._prompt.switch_vim(event.is_vim or was_switched_on, dict(event.insert_remaps))
                 self._was_open = True
                 self._has_older = event.has_older
                 self._early_prompts.clear()

@@ -167,6 +167,16 @@ async def test_the_command_switches_vim_on_and_off(tmp_path: Path) -> None:
         await s.until(lambda: s.prompt.border_subtitle == "")
 
 
+async def test_vim_switched_on_before_the_session_is_open_stays_on(tmp_path: Path) -> None:
+    async with session(tmp_path, ()) as s:
+        await s.type("/vim", "enter")
+        await s.until(lambda: s.prompt.border_subtitle == "INSERT")
+        await s.emit(opened(is_vim=False, insert_remaps=(("jj", "<Esc>"),)))
+        assert s.prompt.border_subtitle == "INSERT"
+        await write(s, "abjj")
+        assert (s.prompt.text, s.prompt.border_subtitle) == ("ab", "NORMAL")
+
+
 # ── keys ──
 
 
