@@ -96,32 +96,33 @@ class QueuePanel(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._prompts: tuple[str, ...] = ()
-        self._can_take_back = True
+        self._remark = ""
 
     @property
     def prompts(self) -> tuple[str, ...]:
         return self._prompts
 
-    def show(self, prompts: tuple[str, ...], *, can_take_back: bool = True) -> None:
-        """List these prompts, oldest first. Those sent before the session is open cannot be taken back."""
-        if prompts == self._prompts:
+    def show(self, queued: tuple[str, ...], sent: tuple[str, ...] = (), *, is_open: bool = True) -> None:
+        """List the prompts the agent has queued, then those sent of which it has not told yet, each oldest first."""
+        prompts, remark = (*queued, *sent), ""
+        if len(prompts) > self.MAX_ROWS:
+            remark = f" · and {len(prompts) - self.MAX_ROWS} more"
+        if not is_open:
+            remark += " · sent once the session is open"
+        elif queued:
+            remark += " · ↑ takes it back" if len(prompts) == 1 else " · ↑ takes the newest back"
+        if (prompts, remark) == (self._prompts, self._remark):
             return
-        self._prompts, self._can_take_back = prompts, can_take_back
+        self._prompts, self._remark = prompts, remark
         self.styles.height = min(len(prompts), self.MAX_ROWS)
         self.display = bool(prompts)
         self.refresh(layout=True)
-
-    @property
-    def _way_back(self) -> str:
-        return " · ↑ takes it back" if self._can_take_back else " · sent once the session is open"
 
     def render_line(self, y: int) -> Strip:
         colours = palette(self.app.theme, is_dark=self.app.current_theme.dark)
         line = Line()
         if y < len(self._prompts):
-            hidden = len(self._prompts) - self.MAX_ROWS
-            is_last = y == self.MAX_ROWS - 1
-            remark = f" · and {hidden} more" if is_last and hidden > 0 else self._way_back if y == 0 else ""
+            remark = self._remark if y == min(len(self._prompts), self.MAX_ROWS) - 1 else ""
             room_cells = max(4, self.size.width - 16 - len(remark))
             words = truncate(" ".join(inert(self._prompts[y][:4_000]).split()), room_cells)
             line = Line((Span("  "), Span("◌ queued  ", "muted"), Span(words, "text"), Span(remark, "muted")))

@@ -19,8 +19,7 @@ from pyagent import __version__
 from pyagent.commands import Interrupt, RunCommand, RunShell, Shutdown, SubmitPrompt
 from pyagent.errors import READING
 from pyagent.events import (
-    CompactionEnded,
-    CompactionFinished,
+    CommandFinished,
     CompactionStarted,
     ConversationClosed,
     Event,
@@ -66,8 +65,8 @@ from pyagent.ui.status import SessionStatus, reduce_status
 from pyagent.ui.terminal_kind import has_marks
 from pyagent.ui.words import next_mode
 
-ANSWER_TIMEOUT_S = 2.0
-"""How long the next input line waits for a command's answer to begin; most come within milliseconds."""
+OPENS_ANOTHER = frozenset({"clear", "resume", "branch", "view"})
+"""Commands whose answer is the session they open; unless they are refused they are not over before it is there."""
 
 POLL_S = 0.1
 """How often a working agent's person is looked after: what they type is queued without a wait anyone would notice."""
@@ -78,8 +77,9 @@ QUIET_S = 3.0
 LONG_TOOL_S = 5.0
 """A tool that took longer is called out at its end: the person has turned to something else."""
 
-MODEL_TIMEOUT_S = 120.0
-"""And for one that the model answers: what comes later is printed before the next input line."""
+SIDE_ANSWER_TIMEOUT_S = 120.0
+"""How long the next input line waits for the answer to a side question, which no Ctrl+C stops: one that comes later is
+printed before the line after it."""
 
 CLOSE_TIMEOUT_S = 5.0
 AGAIN_S = 2.0
@@ -301,9 +301,13 @@ class PlainSession:
             self._run_command("remember", f"{scope} {text}")
 
     def _submit(self, text: str) -> None:
+        self._send_prompt(text)
+        self._await_turn()
+
+    def _await_turn(self) -> None:
+        """Print what the agent does until the prompts it was sent are answered."""
         had_failed, self._has_failed = self._has_failed, False
         self._mark(OUTPUT_MARK)
-        self._send_prompt(text)
         self._drain(lambda event: isinstance(event, TurnFinished | TurnFailed) and not self._asked_count)
         self._bell()
         self._say_cost()
@@ -349,14 +353,25 @@ class PlainSession:
 
     def _run_command(self, name: str, argument: str) -> None:
         self._handle.send(RunCommand(name, argument))
-        answers = (
-            *(Report, Notice, SettingMoved, SessionOpened, CompactionFinished, CompactionEnded),
-            *(RewindOffered, RewindPlanned),
-        )
-        timeout_s = MODEL_TIMEOUT_S if name == "btw" else ANSWER_TIMEOUT_S
-        is_answered = self._drain(lambda event: isinstance(event, (*answers, CompactionStarted)), timeout_s=timeout_s)
-        if is_answered and self._status.is_compacting:
-            self._drain(lambda event: isinstance(event, CompactionFinished | CompactionEnded))
+        # `/plan` has `/mode` carry it out, and sends its task; `/init` sends its own prompt.
+        last = "mode" if name == "plan" else name
+        was_refused = False
+
+        def is_over(event: Event) -> bool:
+            nonlocal was_refused
+            match event:
+                case Notice(level="error"):
+                    was_refused = True
+                    return False
+                case CommandFinished(name=finished):
+                    return finished == last and (was_refused or name not in OPENS_ANOTHER)
+                case _:
+                    return isinstance(event, SessionOpened | TurnFailed)
+
+        self._drain(is_over, timeout_s=SIDE_ANSWER_TIMEOUT_S if name == "btw" else None)
+        if name == "init" or (name == "plan" and argument):
+            self._asked_count += 1
+            self._await_turn()
 
     def _run_here(self, name: str, argument: str) -> None:
         match name:

@@ -56,6 +56,7 @@ from pyagent.ui.pump import EventPump
 from pyagent.ui.questions import Asked, answer_to, dialog_contents, dialog_of
 from pyagent.ui.record_blocks import OWN_SHELL
 from pyagent.ui.reduce import Change, TranscriptFold
+from pyagent.ui.sent_prompts import SentPrompts
 from pyagent.ui.status import SessionStatus, reduce_status
 from pyagent.ui.status_rows import StatusRows
 from pyagent.ui.statusbar import StatusBar
@@ -114,7 +115,7 @@ class SessionView:
         """When the prompt cache goes cold, by our clock."""
         app.set_interval(CACHE_COUNTDOWN_S, self._show_bar)
         self._silent_since_s = 0.0
-        self._early_prompts: list[str] = []
+        self._sent = SentPrompts()
         self._questions: deque[Asked] = deque()
         self._asked: tuple[str, ApprovalScreen | QuestionScreen | None] | None = None
         self._pump = EventPump(self.take)
@@ -145,6 +146,7 @@ class SessionView:
                 self.status = reduce_status(self.status, event)
                 self._show(self._fold.apply(event), event)
                 self._react(event)
+                self._sent.take(event)
                 self.outer.take(event, self.status)
         self._show_status()
 
@@ -180,7 +182,6 @@ class SessionView:
                     self._prompt.switch_vim(event.is_vim or was_switched_on, dict(event.insert_remaps))
                 self._was_open = True
                 self._has_older = event.has_older
-                self._early_prompts.clear()
                 self._app.index_files(Path(cwd))
                 self._transcript.linked_folder = Path(cwd)
                 if event.terminal.is_motion_reduced:
@@ -252,9 +253,9 @@ class SessionView:
         self.outer.show(self.status)
         self.tick()
         self._show_bar()
-        prompts = (*(text for _, text in self.status.queued), *self._early_prompts)
         self._tasks.show(self.status.tasks)
-        self._queue.show(prompts, can_take_back=self.status.is_open)
+        queued = tuple(text for _, text in self.status.queued)
+        self._queue.show(queued, self._sent.shown, is_open=self.status.is_open)
 
     def _reduce_motion(self) -> None:
         self._app.reduce_motion()
@@ -360,9 +361,8 @@ class SessionView:
     def submit(self, text: str, shown: str = "", images: tuple[str, ...] = ()) -> None:
         """Send a prompt; `shown` is what stood in the input line."""
         self._transcript.action_scroll_end()
-        if not self.status.is_open:
-            self._early_prompts.append(shown or text)
-            self._show_status()
+        self._sent.add(text, shown)
+        self._show_status()
         self.send(SubmitPrompt(text, shown if shown != text else "", images))
 
     def command(self, name: str, argument: str) -> None:

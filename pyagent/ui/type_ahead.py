@@ -64,7 +64,7 @@ class TypeAhead:
         if self._instant.failure is not None:
             _log.warning("the instant prompt stopped showing keys", exc_info=self._instant.failure)
         self.sent = ahead.queued
-        queue.show(ahead.queued, can_take_back=False)
+        queue.show((), ahead.queued, is_open=False)
         prompt.begin_with(ahead.draft, ahead.cuts)
         return ahead.last_key_s
 

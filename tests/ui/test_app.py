@@ -177,7 +177,38 @@ async def test_a_prompt_sent_before_the_session_is_open_is_shown_as_waiting(tmp_
         await s.type("early", "enter")
         await s.until(lambda: s.app.query_one(QueuePanel).prompts == ("early",))
         await s.emit(opened())
+        assert s.app.query_one(QueuePanel).prompts == ("early",)
+        await s.emit(s.recorder.commit(prompt("early")), TurnStarted("u1"))
         assert s.app.query_one(QueuePanel).prompts == ()
+
+
+async def test_a_prompt_stays_in_sight_until_the_agent_tells_of_it(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.type("first", "enter")
+        await s.until(lambda: s.app.query_one(QueuePanel).prompts == ("first",))
+        await s.emit(s.recorder.commit(prompt("first")), TurnStarted("u1"))
+        assert s.app.query_one(QueuePanel).prompts == ()
+        await s.type("second", "enter")
+        await s.until(lambda: s.app.query_one(QueuePanel).prompts == ("second",))
+        await s.emit(QueueChanged((("q1", "second"),)))
+        assert s.app.query_one(QueuePanel).prompts == ("second",)
+        await s.emit(QueueChanged(()), s.recorder.commit(prompt("second")))
+        assert s.app.query_one(QueuePanel).prompts == ()
+
+
+async def test_a_prompt_that_is_refused_stands_in_the_input_line_only(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.type("refused", "enter")
+        await s.until(lambda: s.app.query_one(QueuePanel).prompts == ("refused",))
+        await s.emit(PromptReturned("refused"), TurnFailed("read_only", "This session is only read.", ""))
+        assert (s.app.query_one(QueuePanel).prompts, s.prompt.text) == ((), "refused")
+
+
+async def test_the_way_back_stands_at_the_prompt_that_would_come_back(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.emit(TurnStarted("u0"), QueueChanged((("q1", "one"), ("q2", "two"))))
+        rows = [s.app.query_one(QueuePanel).render_line(y).text.strip() for y in range(2)]
+        assert rows == ["◌ queued  one", "◌ queued  two · ↑ takes the newest back"]
 
 
 def question(request_id: str = "q1", subject: str = "rm -rf build") -> PermissionNeeded:

@@ -14,7 +14,7 @@ from pyagent.ui.dialogs.approval import Approval, ApprovalAnswer, ApprovalReques
 from pyagent.ui.dialogs.help import HelpScreen, HelpSection
 from pyagent.ui.dialogs.pager import PagerScreen, block_layout, text_layout
 from pyagent.ui.dialogs.picker import PickerItem, PickerList, PickerScreen
-from pyagent.ui.dialogs.rows import Rows
+from pyagent.ui.dialogs.rows import FIELD_KEYS, Rows
 from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.diff import diff_lines
 from tests.ui.screens import Stage, rows, shown
@@ -75,10 +75,15 @@ async def test_escape_in_the_field_goes_back_to_the_answers() -> None:
     async with Stage().run_test(size=(80, 24)) as pilot:
         screen = ApprovalScreen(REQUEST)
         await opened(pilot, screen, results)
-        await pilot.press("tab", "escape")
+        box = screen.query_one(Vertical)
+        assert "y yes" in str(box.border_subtitle)
+        await pilot.press("tab")
+        assert box.border_subtitle == FIELD_KEYS, "letters are text now"
+        await pilot.press("escape")
         await pilot.pause()
         assert results == []
         assert screen.query_one(OptionRows).has_focus
+        assert "y yes" in str(box.border_subtitle)
 
 
 async def test_an_approval_shows_the_whole_command_its_path_and_the_rule() -> None:

@@ -12,6 +12,7 @@ import pytest
 from pyagent.commands import AnswerPermission, Command, RunCommand, SubmitPrompt
 from pyagent.errors import READING
 from pyagent.events import (
+    CommandFinished,
     CompactionFinished,
     CompactionStarted,
     ConversationClosed,
@@ -24,6 +25,7 @@ from pyagent.events import (
     Report,
     RequestStarted,
     RetryScheduled,
+    SessionOpened,
     SettingMoved,
     StreamSilent,
     TextDelta,
@@ -85,7 +87,7 @@ def run(
 ) -> tuple[int, str, FakeAgent]:
     """(exit code, everything printed, agent)."""
     written: list[str] = []
-    agent = FakeAgent(first, answers)
+    agent = FakeAgent(first, finishing(answers))
     inbox: SimpleQueue[Event] = SimpleQueue()
     agent(launch_options(home), lambda event: inbox.put(event))
     session = PlainSession(
@@ -96,6 +98,17 @@ def run(
         PlainPrinter(written.append, is_verbose=is_verbose),
     )
     return session.run(), "".join(written), agent
+
+
+def finishing(answers: Callable[[Command], Sequence[Event]]) -> Callable[[Command], Sequence[Event]]:
+    """The same answers; a command's end with the word that it is carried out, as the agent's do."""
+
+    def answered(command: Command) -> Sequence[Event]:
+        told = answers(command)
+        is_told = any(isinstance(event, CommandFinished | SessionOpened) for event in told)
+        return told if is_told or not isinstance(command, RunCommand) else [*told, CommandFinished(command.name)]
+
+    return answered
 
 
 def turn(*events: Event) -> Callable[[Command], Sequence[Event]]:
@@ -204,6 +217,55 @@ def test_a_commands_answer_is_printed_before_the_next_line_is_read(tmp_path: Pat
 
     _, out, _ = run(tmp_path, ["/cost", "/help"], answers)
     assert out.index("Total: $1") < out.index("/compact")
+
+
+def test_a_command_without_an_answer_keeps_nobody_waiting(tmp_path: Path) -> None:
+    _, out, agent = run(tmp_path, ["/export", "/help"], lambda command: [])
+    assert agent.sent(RunCommand) == [RunCommand("export")]
+    assert "/compact" in out
+
+
+def test_an_answer_in_parts_is_printed_whole_before_the_next_line_is_read(tmp_path: Path) -> None:
+    def answers(command: Command) -> Sequence[Event]:
+        if not isinstance(command, RunCommand):
+            return []
+        return [Notice("First the one."), Notice("Then the other."), CommandFinished("add-dir")]
+
+    _, out, _ = run(tmp_path, ["/add-dir x", "/help"], answers)
+    assert out.index("Then the other.") < out.index("/compact")
+
+
+@pytest.mark.parametrize("line", ["/init", "/plan look around"])
+def test_what_a_command_has_the_model_do_is_printed_before_the_next_line_is_read(tmp_path: Path, line: str) -> None:
+    r = Recorder()
+
+    def answers(command: Command) -> Sequence[Event]:
+        if not isinstance(command, RunCommand):
+            return []
+        carried_out = (SettingMoved("mode", "plan"), CommandFinished("mode")) if command.name == "plan" else ()
+        turn_events = (TurnStarted("u1"), r.commit(answer(text("All done."))), TurnFinished("end_turn", 1, 1.0))
+        return [CommandFinished(command.name), *carried_out, *turn_events]
+
+    _, out, _ = run(tmp_path, [line, "/help"], answers)
+    assert out.index("All done.") < out.index("/compact")
+
+
+@pytest.mark.parametrize("name", ["clear", "resume", "branch", "view"])
+def test_the_next_line_is_read_in_the_session_a_command_opens(tmp_path: Path, name: str) -> None:
+    def answers(command: Command) -> Sequence[Event]:
+        return [CommandFinished(name), opened(model="other-model")] if isinstance(command, RunCommand) else []
+
+    _, out, _ = run(tmp_path, [f"/{name} it", "/help"], answers)
+    assert out.index("other-model") < out.index("/compact")
+
+
+def test_a_session_that_is_not_opened_keeps_nobody_waiting(tmp_path: Path) -> None:
+    def answers(command: Command) -> Sequence[Event]:
+        is_command = isinstance(command, RunCommand)
+        return [Notice("There is none.", "error"), CommandFinished("resume")] if is_command else []
+
+    _, out, _ = run(tmp_path, ["/resume it", "/help"], answers)
+    assert out.index("There is none.") < out.index("/compact")
 
 
 def test_a_compaction_is_awaited_and_told_in_one_line(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pyagent.commands import AnswerQuestion, Command, SubmitPrompt
 from pyagent.events import Event, Question, QuestionAsked, QuestionOption, QuestionSettled, ToolStarted, TurnFinished
 from pyagent.ui.blocks import BlockState
 from pyagent.ui.dialogs.question import OTHER, ChoiceRows, QuestionAnswers, QuestionScreen
-from pyagent.ui.dialogs.rows import Rows
+from pyagent.ui.dialogs.rows import FIELD_KEYS, Rows
 from pyagent.ui.reduce import TranscriptFold
 from pyagent.ui.status import Phase, SessionStatus, reduce_status
 from tests.ui.screens import Stage, shown
@@ -45,6 +45,19 @@ async def test_one_option_or_other_words_answer(keys: tuple[str, ...], expected:
         await pilot.press(*keys)
         await pilot.pause()
     assert results == [(expected,)]
+
+
+async def test_the_keys_told_of_are_those_of_the_field_while_it_is_open() -> None:
+    async with Stage().run_test(size=(80, 24)) as pilot:
+        screen = QuestionScreen((ONE,))
+        pilot.app.push_screen(screen)
+        await pilot.pause()
+        box = screen.query_one(Vertical)
+        before = str(box.border_subtitle)
+        await pilot.press("tab")
+        assert box.border_subtitle == FIELD_KEYS
+        await pilot.press("escape")
+        assert box.border_subtitle == before
 
 
 @pytest.mark.parametrize(

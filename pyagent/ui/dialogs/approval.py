@@ -19,13 +19,14 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from pyagent.ui.blocks import DiffLine
-from pyagent.ui.dialogs.rows import Rows, set_title
+from pyagent.ui.dialogs.rows import FIELD_KEYS, Rows, set_title
 from pyagent.ui.diff_view import diff_view
 from pyagent.ui.keymap import bound
 from pyagent.ui.lines import BLANK_LINE, Line, Span, inert_row, truncate, wrap_spans, wrap_text
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
 
+_CHOOSING_KEYS = "y yes · n no · tab instead · ↑↓ choose"
 _OTHER_ROWS = 4
 """Border, the margin above the answers, and one row of the conversation behind."""
 
@@ -189,7 +190,7 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
     def compose(self) -> ComposeResult:
         with Vertical() as box:
             set_title(box, self._request.title)
-            box.border_subtitle = "y yes · n no · tab instead · ↑↓ choose"
+            box.border_subtitle = _CHOOSING_KEYS
             rows = Rows(lambda width_cells: request_lines(self._request, width_cells))
             rows.styles.max_height = self._room_rows(self.app.size.height)
             yield rows
@@ -225,6 +226,7 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
         field = self.query_one(Input)
         field.display = True
         field.focus()
+        self.query_one(Vertical).border_subtitle = FIELD_KEYS
 
     def action_back(self) -> None:
         field = self.query_one(Input)
@@ -233,6 +235,7 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
             options = self.query_one(OptionRows)
             options.display = True
             options.focus()
+            self.query_one(Vertical).border_subtitle = _CHOOSING_KEYS
         else:
             self.dismiss(ApprovalAnswer(Approval.NO))
 

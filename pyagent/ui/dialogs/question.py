@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from pyagent.events import Question
-from pyagent.ui.dialogs.rows import Rows, set_title
+from pyagent.ui.dialogs.rows import FIELD_KEYS, Rows, set_title
 from pyagent.ui.keymap import bound
 from pyagent.ui.lines import Line, Span, inert, truncate, wrap_text
 from pyagent.ui.strips import line_strip
@@ -233,6 +233,7 @@ class QuestionScreen(ModalScreen[QuestionAnswers]):
         field = self.query_one(Input)
         field.display = True
         field.focus()
+        self.query_one(Vertical).border_subtitle = FIELD_KEYS
 
     def _close_field(self) -> None:
         self.query_one(Input).display = False
@@ -243,6 +244,7 @@ class QuestionScreen(ModalScreen[QuestionAnswers]):
     def action_back(self) -> None:
         if self.query_one(Input).has_focus:
             self._close_field()
+            self._name_question()
         elif self._answers:
             self._answers.pop()
             self._show_question()

@@ -34,6 +34,9 @@ def set_title(box: Widget, title: str) -> None:
 SCROLLBAR_CELLS = 1
 """Kept free always: whether there is a scrollbar follows from the number of lines, and that from their width."""
 
+FIELD_KEYS = "enter sends · esc back"
+"""What is said of the keys while a dialog's own input line has them: letters are text there."""
+
 
 class Rows(ScrollView, can_focus=True):
     """Shows what a layout function makes of the width."""
