@@ -207,7 +207,9 @@ async def test_a_prompt_that_is_refused_stands_in_the_input_line_only(tmp_path: 
 async def test_the_way_back_stands_at_the_prompt_that_would_come_back(tmp_path: Path) -> None:
     async with session(tmp_path) as s:
         await s.emit(TurnStarted("u0"), QueueChanged((("q1", "one"), ("q2", "two"))))
-        rows = [s.app.query_one(QueuePanel).render_line(y).text.strip() for y in range(2)]
+        panel = s.app.query_one(QueuePanel)
+        await s.until(lambda: panel.size.height == 2, "laid out")
+        rows = [panel.render_line(y).text.strip() for y in range(2)]
         assert rows == ["◌ queued  one", "◌ queued  two · ↑ takes the newest back"]
 
 
