@@ -108,7 +108,7 @@ class QueuePanel(Widget):
         if len(prompts) > self.MAX_ROWS:
             remark = f" · and {len(prompts) - self.MAX_ROWS} more"
         if not is_open:
-            remark += " · sent once the session is open"
+            remark = remark or " · sent once the session is open"
         elif queued:
             remark += " · ↑ takes it back" if len(prompts) == 1 else " · ↑ takes the newest back"
         if (prompts, remark) == (self._prompts, self._remark):

@@ -200,11 +200,10 @@ class Picture:
 
     def _queue_rows(self, queued: tuple[str, ...]) -> list[str]:
         rows = []
+        hidden = len(queued) - MAX_QUEUE_ROWS
+        last_remark = f" · and {hidden} more" if hidden > 0 else " · sent once the session is open"
         for at, prompt in enumerate(queued[:MAX_QUEUE_ROWS]):
-            hidden = len(queued) - MAX_QUEUE_ROWS
-            remark = f" · and {hidden} more" if at == MAX_QUEUE_ROWS - 1 and hidden > 0 else ""
-            if at == 0:
-                remark = remark or " · sent once the session is open"
+            remark = last_remark if at == min(len(queued), MAX_QUEUE_ROWS) - 1 else ""
             words = cropped(" ".join(prompt.split()), max(4, self.columns - 16 - len(remark)))
             left = self._inks.paint("  ◌ queued  ", "muted") + self._inks.paint(words, "text")
             blank = " " * (self.columns - 12 - cells(words) - len(remark))

@@ -92,3 +92,17 @@ def test_every_flag_is_known_to_open_a_screen_or_not() -> None:
 )
 def test_no_instant_prompt_where_no_screen_will_start(argv: list[str]) -> None:
     assert not will_be_a_screen(argv, {"TERM": "xterm"})
+
+
+@pytest.mark.parametrize(
+    ("queued", "rows"),
+    [
+        (("one", "two"), ["◌ queued  one", "◌ queued  two · sent once the session is open"]),
+        (("a", "b", "c", "d"), ["◌ queued  a", "◌ queued  b", "◌ queued  c · and 1 more"]),
+    ],
+)
+def test_what_is_said_of_the_queue_stands_at_its_last_row_as_in_the_panel(
+    queued: tuple[str, ...], rows: list[str]
+) -> None:
+    drawn = shown(picture().whole("", queued))
+    assert [row.strip() for row in drawn if "queued" in row] == rows
