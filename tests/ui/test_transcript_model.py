@@ -15,7 +15,7 @@ def block(number: int, kind: BlockKind, text: str = "some text", **fields: objec
     return Block(f"b{number}", kind, text, **fields)  # type: ignore[arg-type]
 
 
-@settings(deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(KINDS, st.text(max_size=80), st.text(max_size=80)), max_size=12), st.integers(20, 100))
 def test_rendering_makes_every_height_exact(parts: list[tuple[BlockKind, str, str]], width: int) -> None:
     model = TranscriptModel()
