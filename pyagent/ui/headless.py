@@ -338,7 +338,7 @@ def _read_input(inbox: SimpleQueue[Any]) -> None:
             continue
         try:
             item = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # the latter for what is nested thousands of levels deep
             item = {"type": "invalid", "number": number, "reason": f"no JSON ({error})"}
         if not isinstance(item, dict):
             item = {"type": "invalid", "number": number, "reason": "no JSON object"}

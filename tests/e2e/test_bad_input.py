@@ -211,13 +211,14 @@ def test_lines_of_json_input_that_are_none_are_named_and_passed_over(tmp_path: P
             "stream-json",
             "--output-format",
             "stream-json",
-            input=b"\xff{no json\n[1]\n" + good,
+            input=b"\xff{no json\n[1]\n" + b"[" * 100_000 + b"\n" + good,
         )
     assert ran.code == 0
     assert ran.result["result"] == "You said: hello"
     assert [line.split(" is ")[0] for line in ran.complaints] == [
         "pyagent: Line 1 of standard input",
         "pyagent: Line 2 of standard input",
+        "pyagent: Line 3 of standard input",
     ]
 
 
