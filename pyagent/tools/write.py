@@ -16,7 +16,7 @@ from pyagent.tools.editable import (
 )
 from pyagent.tools.paths import printable_name, resolve_path, write_question
 from pyagent.tools.text_file import Encoding
-from pyagent.tools.tool import RefusedError, ToolContext, ToolInput, ToolResult, description_beside
+from pyagent.tools.tool import RefusedError, ToolContext, ToolInput, ToolResult, counted, description_beside
 
 
 class WriteInput(ToolInput):
@@ -37,7 +37,7 @@ class WriteTool:
 
     def summary(self, tool_input: WriteInput) -> str:
         lines = tool_input.content.count("\n") + (not tool_input.content.endswith("\n"))
-        return f"Write {tool_input.file_path} ({lines} lines)"
+        return f"Write {tool_input.file_path} ({counted(lines, 'line')})"
 
     def permission(self, tool_input: WriteInput, context: ToolContext) -> PermissionQuestion | None:
         change = plan_write(tool_input, context)

@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 from pyagent.tools.atomic import FileChangedError, write_atomically
+from pyagent.tools.write import WriteInput, WriteTool
 from tests.tools.support import Workbench
+
+
+@pytest.mark.parametrize(("content", "count"), [("milk", "1 line"), ("milk\n", "1 line"), ("a\nb", "2 lines")])
+def test_a_call_is_named_with_the_number_of_its_lines(content: str, count: str) -> None:
+    tool_input = WriteInput.model_validate({"file_path": "notes.txt", "content": content})
+    assert WriteTool().summary(tool_input) == f"Write notes.txt ({count})"
 
 
 async def test_a_new_file_gets_its_folders_and_the_umask(bench: Workbench) -> None:

@@ -107,7 +107,8 @@ class PermissionsScreen(BrowserScreen[PermissionsPage]):
     KEYS = "a allow · n deny · s ask · d delete · t try a call · q leave"
 
     def title_words(self) -> str:
-        return f"Permissions: mode {self.page.mode}, {len(self.page.rules)} rules"
+        count = len(self.page.rules)
+        return f"Permissions: mode {self.page.mode}, {count} rule{'' if count == 1 else 's'}"
 
     def remark(self) -> str:
         if self.page.remark:
