@@ -83,9 +83,15 @@ _STOPWORDS = frozenset(
 MAX_CLAUSES = 6
 """A longer text is no plain instruction, whatever one of its sentences looks like."""
 
+MAX_INSTRUCTION_CHARS = 4_000
+"""Room for an instruction with a text to write in quotes. The time for trying all patterns grows faster than the text:
+a pasted log would be read for minutes, and nothing could interrupt it."""
+
 
 def parse_intent(prompt: str) -> Intent:
     """The intent of a prompt; of several sentences, that of the first that is understood."""
+    if len(prompt) > MAX_INSTRUCTION_CHARS:
+        return Unknown()
     intent = _whole_intent(prompt)
     if isinstance(intent, Unknown):
         clauses = [clause for clause in re.split(r"(?<=[.;!?])\s+|\n+|\s+and then\s+", prompt) if clause.strip()]

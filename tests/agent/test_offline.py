@@ -560,6 +560,11 @@ def test_plain_english_is_understood_with_and_without_quotes(prompt: str, intent
     assert parse_intent(prompt) == intent
 
 
+def test_a_long_text_is_no_instruction_and_is_not_tried_against_every_pattern() -> None:
+    assert parse_intent("a" * 1_000_000) == Unknown()
+    assert parse_intent("show " + "pyagent/log.py " * 100_000) == Unknown()
+
+
 @given(st.text(max_size=80))
 def test_any_text_has_an_intent(text: str) -> None:
     assert parse_intent(text) is not None
