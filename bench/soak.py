@@ -237,7 +237,7 @@ def soak(event_count: int, seed: int) -> int:
 
 def _run(terminal: RawTerminal, person: Person, home: Path, event_count: int) -> int:
     terminal.wait_for("to compact", 0)
-    terminal.settle(1.0)
+    terminal.settle(0.4)
     samples: list[tuple[int, float]] = []
     started_s = time.monotonic()
     print(f"{'events':>7} {'min':>6} {'RSS MB':>7} {'CPU s':>6}  what", flush=True)

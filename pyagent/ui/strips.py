@@ -22,12 +22,17 @@ KEPT_STRIP_COUNT = 120
 """Strips kept: some screens of rows. One takes 20 kB with the crops and styled copies that Textual caches in it, a
 hundred times what its line takes, and is made anew in microseconds."""
 
+STRIPS_BETWEEN_SWEEPS = 1_000
+"""Textual remembers the terminal codes of 16,384 styles, and every style in a transcript is one of its own, since it
+carries its place for the selection: 13 MB of them, hardly one ever asked for again."""
+
 
 class StripCache:
     """The strips of the rows that were shown last, by line."""
 
     def __init__(self) -> None:
         self._strips: OrderedDict[Line, Strip] = OrderedDict()
+        self._made_count = 0
 
     def __len__(self) -> int:
         return len(self._strips)
@@ -37,6 +42,9 @@ class StripCache:
         strip = self._strips.get(line)
         if strip is None or strip.cell_length != width_cells:
             strip = self._strips[line] = make()
+            self._made_count += 1
+            if self._made_count % STRIPS_BETWEEN_SWEEPS == 0:
+                Strip.render_ansi.cache_clear()
             if len(self._strips) > KEPT_STRIP_COUNT:
                 self._strips.popitem(last=False)
         self._strips.move_to_end(line)

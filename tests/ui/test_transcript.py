@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import gc
+
 import pytest
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from pyagent.ui.blocks import Block, BlockKind, BlockState
 from pyagent.ui.theme import ANSI, DARK, LIGHT
@@ -283,3 +286,20 @@ async def test_two_thousand_turns_keep_few_blocks_rendered() -> None:
         transcript.show_block("u1000")
         await pilot.pause()
         assert rows(transcript)[0] == "▌ prompt 1000"
+
+
+async def test_what_is_kept_of_rows_that_were_read_has_a_limit() -> None:
+    def alive() -> int:
+        gc.collect()
+        return sum(isinstance(held, Strip) for held in gc.get_objects())
+
+    async with Stage(Transcript()).run_test(size=SIZE) as pilot:
+        transcript = await staged(pilot, turns(120))
+        seen: list[int] = []
+        for _ in range(3):
+            for _ in range(25):
+                await pilot.press("pageup")
+            seen.append(alive())
+        assert transcript.scroll_offset.y > 0
+    # Ten rows come in with each page: the first pages fill what is kept, the later ones replace it.
+    assert seen[2] < 1.2 * seen[1]
