@@ -46,6 +46,7 @@ from pyagent.log import AssistantEntry, Boundary, CompactionFailed, NoticeShown,
 from pyagent.messages import text_of
 from pyagent.settings import CompactionSettings
 from pyagent.view import View
+from pyagent.wording import be, plural
 
 
 class ContextFullError(PyagentError):
@@ -356,15 +357,21 @@ class PipelineKeeper:
                 is_pause = is_asked_for or idle_s >= self.settings.gap_minutes * 60
                 why = f"After a pause of {_duration(idle_s)}" if is_pause else "Because it is cheaper than a summary"
                 self._journal.commit(
-                    NoticeShown(f"{why}, {count} old tool results were cleared: {freed:,} tokens freed.")
+                    NoticeShown(
+                        f"{why}, {plural(count, 'old tool result')} {be(count)} cleared: {freed:,} tokens freed."
+                    )
                 )
             case RoundsSnipped(count=count, freed_tokens=freed):
-                self._journal.commit(NoticeShown(f"{count} superseded results left the view: {freed:,} tokens freed."))
+                self._journal.commit(
+                    NoticeShown(f"{plural(count, 'superseded result')} left the view: {freed:,} tokens freed.")
+                )
             case RoundsFolded(folds=count, freed_tokens=freed):
-                self._journal.commit(NoticeShown(f"{count} finished stretches were folded: {freed:,} tokens freed."))
+                self._journal.commit(
+                    NoticeShown(f"{plural(count, 'finished stretch')} {be(count)} folded: {freed:,} tokens freed.")
+                )
             case MediaDropped(count=count, freed_tokens=freed):
                 self._journal.commit(
-                    NoticeShown(f"{count} images or documents are no longer sent: the request was too large.")
+                    NoticeShown(f"No longer sent, as the request was too large: {plural(count, 'attachment')}.")
                 )
             case _:
                 pass

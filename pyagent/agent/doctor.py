@@ -30,6 +30,7 @@ from pyagent.errors import PyagentError
 from pyagent.findings import Finding
 from pyagent.launch import LaunchOptions
 from pyagent.tools.ripgrep import ripgrep_path
+from pyagent.wording import plural
 
 MIN_PYTHON = (3, 11)
 PROGRAM_TIMEOUT_S = 5.0
@@ -219,7 +220,7 @@ def _sessions(options: LaunchOptions) -> Iterator[Finding]:
         yield Finding("warn", "sessions", text, f"chmod -R go-rwx {home}")
     own = len(list(project_dir(home, options.cwd).glob("*.jsonl")))
     verdict, fix = ("warn", "Lower cleanupPeriodDays.") if size > LARGE_SESSIONS_BYTES else ("ok", "")
-    text = f"{count:,} files, {size / 1_000_000:,.0f} MB in {home}; {own:,} sessions of this folder"
+    text = f"{plural(count, 'file')}, {size / 1_000_000:,.0f} MB in {home}; {plural(own, 'session')} of this folder"
     yield Finding("warn" if verdict == "warn" else "ok", "sessions", text, fix)
 
 

@@ -15,13 +15,13 @@ from pyagent.agent.offline_results import (
     listing,
     names_of,
     output_of,
-    plural,
     tail,
     test_outcome,
     total_lines,
 )
 from pyagent.agent.offline_step import Step, calls_of, escape, failed, located, read_call
 from pyagent.messages import JsonObject
+from pyagent.wording import plural
 
 FILES_A_STEP = 10
 """Files read or edited in one response: as many as the agent reads side by side."""

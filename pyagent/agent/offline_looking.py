@@ -20,11 +20,11 @@ from pyagent.agent.offline_results import (
     listing,
     names_of,
     numbered_block,
-    plural,
     total_lines,
 )
 from pyagent.agent.offline_step import Step, calls_of, escape, failed, located, read_call
 from pyagent.messages import JsonObject
+from pyagent.wording import plural
 
 FIND_LIMIT = 80
 """Lines of a search: enough to rank, few enough to keep the context small."""

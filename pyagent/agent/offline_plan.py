@@ -27,9 +27,10 @@ from pyagent.agent.offline_kinds import (
 )
 from pyagent.agent.offline_looking import count_things, explain_layout, explain_name, find_word, list_files, show_file
 from pyagent.agent.offline_request import OfflineRequest
-from pyagent.agent.offline_results import SIGNATURE, plural
+from pyagent.agent.offline_results import SIGNATURE
 from pyagent.agent.offline_step import Step
 from pyagent.agent.offline_summary import short_summary
+from pyagent.wording import plural
 
 CAN_DO = """\
 - `find where the thresholds are defined and show me`

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pyagent.agent.offline_request import Call, OfflineRequest
+from pyagent.wording import plural
 
 SIGNATURE = "— *pyagent's built-in offline model*"
 """Under every answer, so that nobody takes it for more."""
@@ -158,10 +159,6 @@ def listing(items: list[str], limit: int = LIST_LENGTH) -> str:
     """Markdown bullets, and how many were left out."""
     more = [f"- … and {len(items) - limit:,} more"] if len(items) > limit else []
     return "\n".join([*(f"- {item}" for item in items[:limit]), *more])
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith(("ch", "sh", "s")) else "s")
 
 
 def tail(text: str, limit: int = OUTPUT_LINES) -> str:

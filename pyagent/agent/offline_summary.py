@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from pyagent.agent.offline_request import Call, Exchange, OfflineRequest
-from pyagent.agent.offline_results import SIGNATURE, exit_code_of, first_line, plural
+from pyagent.agent.offline_results import SIGNATURE, exit_code_of, first_line
+from pyagent.wording import plural
 
 TITLES = (
     "Primary request and intent",

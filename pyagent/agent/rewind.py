@@ -21,6 +21,7 @@ from pyagent.events import EventSink, Notice, PromptReturned, RewindFile, Rewind
 from pyagent.log import CheckpointTaken, Record, Rewound, SetHead, UserEntry
 from pyagent.messages import TextBlock, scrub_surrogates
 from pyagent.state import ConversationState
+from pyagent.wording import plural
 
 WAYS = ("both", "conversation", "code", "file", "upto", "from")
 MAX_TOLD_PATHS = 20
@@ -118,7 +119,7 @@ class RewindCommands:
         await self._load_history()
         points = rewind_points(self._journal.state)
         if number > len(points):
-            raise UsageError(f"There are only {len(points)} prompts to go back to.", hint=_USAGE)
+            raise UsageError(f"There is no prompt {number} to go back to: the session has {len(points)}.", hint=_USAGE)
         return points[number - 1]
 
     def _position_in_view(self, point: RewindPoint) -> int:
@@ -200,7 +201,7 @@ class RewindCommands:
         self._tell_model(restored.changed)
         if restored.left_alone:
             kept_text += f" {len(restored.left_alone)} stand in the way of files that no checkpoint holds."
-        return before, after, f"{len(restored.changed)} files restored.{kept_text}"
+        return before, after, f"{plural(len(restored.changed), 'file')} restored.{kept_text}"
 
     def _tell_model(self, changes: Sequence[FileChange]) -> None:
         """The model must not go on believing in files that are no longer so."""

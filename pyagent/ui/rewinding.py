@@ -8,6 +8,7 @@ from datetime import datetime
 from pyagent.events import RewindFile, RewindOffered, RewindPlanned, RewindPoint
 from pyagent.ui.choosing import age
 from pyagent.ui.dialogs.picker import PickerItem
+from pyagent.wording import plural
 
 REDO = "redo"
 MAX_PROMPT_CHARS = 200
@@ -33,14 +34,15 @@ def way_items(planned: RewindPlanned) -> list[PickerItem]:
     own = sum(file.is_own_edit for file in files)
     others = len(files) - own
     items: list[PickerItem] = []
-    spared = f"; {_count(own)} you changed yourself stay" if own else ""
+    spared = f"; {plural(own, 'file')} you changed yourself stay" if own else ""
+    restored = f"{plural(others, 'file')} restored{spared}"
     if others:
-        items.append(PickerItem(f"{number} both", "Conversation and files", f"{_count(others)} restored{spared}"))
+        items.append(PickerItem(f"{number} both", "Conversation and files", restored))
     items.append(PickerItem(f"{number} conversation", "Conversation only", "files stay as they are"))
     if others:
-        items.append(PickerItem(f"{number} code", "Files only", f"{_count(others)} restored{spared}"))
+        items.append(PickerItem(f"{number} code", "Files only", restored))
     if own:
-        words = f"all {_count(len(files))}, your own edits to {own} of them are replaced"
+        words = f"all {plural(len(files), 'file')}, your own edits to {own} of them are replaced"
         items.append(PickerItem(f"{number} both own", "Conversation and files, my own edits too", words))
         items.append(PickerItem(f"{number} code own", "Files only, my own edits too", words))
     if planned.can_summarise:
@@ -86,7 +88,3 @@ def _fenced(text: str) -> str:
 def _indented(lines: Sequence[str]) -> str:
     """Literal text as Markdown: a code block by indentation."""
     return "\n".join(f"    {line}" for line in lines) or "    "
-
-
-def _count(number: int) -> str:
-    return f"{number} file" if number == 1 else f"{number} files"

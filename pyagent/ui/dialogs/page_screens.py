@@ -29,6 +29,7 @@ from pyagent.ui.gauge import short_tokens
 from pyagent.ui.lines import Line, plain_line, wrap_text
 from pyagent.ui.pages.layout import page_layout
 from pyagent.ui.pages.records import compaction_detail, diff_lines_of, file_words, task_detail
+from pyagent.wording import plural
 
 MAX_SHOWN_BYTES = 200_000
 """Of a memory file beside the list; the editor has all of it."""
@@ -172,7 +173,7 @@ class MemoryScreen(BrowserScreen[MemoryPage]):
 
     def title_words(self) -> str:
         loaded = [row for row in self.page.rows if row.is_loaded]
-        return f"Memory: {len(loaded)} files, {sum(row.tokens for row in loaded):,} tokens"
+        return f"Memory: {plural(len(loaded), 'file')}, {sum(row.tokens for row in loaded):,} tokens"
 
     def remark(self) -> str:
         return self.page.problems[0] if self.page.problems else ""
