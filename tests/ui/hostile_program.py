@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from pyagent.commands import Command, RunCommand, SubmitPrompt
 from pyagent.events import (
+    CommandFinished,
     Event,
     Notice,
     PermissionNeeded,
@@ -168,7 +169,7 @@ def _answers(command: Command) -> Sequence[Event]:
         case SubmitPrompt(text=name) if name in SCENES:
             return scene(name)
         case RunCommand(name="rewind", argument=argument):
-            return scene("ways" if argument else "points")
+            return [*scene("ways" if argument else "points"), CommandFinished("rewind")]
         case _:
             return []
 

@@ -1,24 +1,34 @@
-"""What the main states of the screen look like, at three sizes. Clock, agent and folder are fixed."""
+"""What the states of the screen look like: dark, light and without colour, at three sizes. Clock, agent and folder are
+fixed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.screen import Screen
 
 from pyagent.events import (
+    CompactionProgress,
+    CompactionStarted,
     CostMoved,
     Event,
     GaugeFacts,
     GaugeMoved,
     PermissionNeeded,
     PermissionQuestion,
+    Question,
+    QuestionAsked,
+    QuestionOption,
     QueueChanged,
     RequestStarted,
+    RetryScheduled,
     TextDelta,
     ThinkingDelta,
+    ToolStarted,
+    TurnFailed,
     TurnStarted,
 )
 from pyagent.log import Boundary, ClearResults, UserEntry
@@ -26,6 +36,9 @@ from pyagent.messages import TextBlock
 from pyagent.ui.app import PyagentApp
 from pyagent.ui.cli import FrontEnd, Invocation
 from pyagent.ui.dialogs.approval import ApprovalScreen
+from pyagent.ui.dialogs.help import HelpScreen
+from pyagent.ui.dialogs.question import QuestionScreen
+from pyagent.ui.dialogs.transcript_view import TranscriptScreen
 from pyagent.ui.prompt import Prompt
 from tests.ui.fake_agent import FakeAgent, launch_options, opened
 from tests.ui.records import PATCH, Recorder, answer, prompt, text, thinking, tool_ran, tool_result, tool_use
@@ -46,9 +59,9 @@ def area(r: float) -> float:
 """
 
 
-def conversation(r: Recorder) -> list[Event]:
+def conversation(r: Recorder, theme: str) -> list[Event]:
     return [
-        opened(),
+        opened(theme=theme),
         GaugeMoved(GAUGE),
         CostMoved(0.42, True, 0.93, 240.0),
         r.commit(prompt("The area function is imprecise. Make it exact.")),
@@ -99,14 +112,68 @@ def compacted(r: Recorder) -> list[Event]:
     ]
 
 
-STATES = {"idle": lambda r: [], "busy": busy, "asking": asking, "compacted": compacted}
+def questioning(r: Recorder) -> list[Event]:
+    options = (QuestionOption("metres", "as in the tests"), QuestionOption("feet"))
+    return [TurnStarted("u"), QuestionAsked("q1", "t9", (Question("Units", "Which unit do we use?", options),))]
+
+
+def compacting(r: Recorder) -> list[Event]:
+    return [TurnStarted("u"), CompactionStarted("auto", "full", 167_000), CompactionProgress(1_234, 0.0)]
+
+
+def running(r: Recorder) -> list[Event]:
+    return [TurnStarted("u"), RequestStarted("x"), ToolStarted("t9", "Bash", "pytest -q", {"command": "pytest -q"})]
+
+
+def retrying(r: Recorder) -> list[Event]:
+    return [TurnStarted("u"), RequestStarted("x"), RetryScheduled(2, 10, 4.0, "The server is overloaded.", 529)]
+
+
+def failed(r: Recorder) -> list[Event]:
+    return [TurnStarted("u"), TurnFailed("authentication", "The server does not know this key.", "See pyagent doctor.")]
+
+
+STATES: Mapping[str, Callable[[Recorder], list[Event]]] = {
+    "idle": lambda r: [],
+    "busy": busy,
+    "asking": asking,
+    "compacted": compacted,
+    "questioning": questioning,
+    "compacting": compacting,
+    "running": running,
+    "retrying": retrying,
+    "failed": failed,
+    "transcript": lambda r: [],
+    "searching": lambda r: [],
+    "help": lambda r: [],
+    "menu": lambda r: [],
+}
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "transcript": ("ctrl+o",),
+    "searching": ("ctrl+f", "a", "r", "e", "a"),
+    "help": ("question_mark",),
+    "menu": ("slash", "c", "o"),
+}
+"""Pressed once the conversation stands."""
+DIALOGS: Mapping[str, type[Screen[Any]]] = {
+    "asking": ApprovalScreen,
+    "questioning": QuestionScreen,
+    "transcript": TranscriptScreen,
+    "help": HelpScreen,
+}
+LOOKS = ("dark", "light", "no colour")
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("state", STATES)
-def test_the_screen_looks_like_this(snap_compare: Any, tmp_path: Path, state: str, size: tuple[int, int]) -> None:
+def test_the_screen_looks_like_this(
+    snap_compare: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, look: str, size: tuple[int, int]
+) -> None:
+    if look == "no colour":
+        monkeypatch.setenv("NO_COLOR", "1")
     r = Recorder()
-    shown: Sequence[Event] = [*conversation(r), *STATES[state](r)]
+    shown: Sequence[Event] = [*conversation(r, "light" if look == "light" else "dark"), *STATES[state](r)]
     app = PyagentApp(
         Invocation(launch_options(tmp_path, cwd=Path("/")), FrontEnd.SCREEN),
         FakeAgent(shown),
@@ -118,7 +185,12 @@ def test_the_screen_looks_like_this(snap_compare: Any, tmp_path: Path, state: st
         app.query_one(Prompt).cursor_blink = False
         for _ in range(300):
             is_taken = app.view is not None and app.view.take_count > 0
-            if is_taken and (state != "asking" or isinstance(app.screen, ApprovalScreen)):
+            if is_taken:
+                break
+            await pilot.pause(0.01)
+        await pilot.press(*KEYS.get(state, ()))
+        for _ in range(300):
+            if state not in DIALOGS or isinstance(app.screen, DIALOGS[state]):
                 break
             await pilot.pause(0.01)
         await pilot.pause()

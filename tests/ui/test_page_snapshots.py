@@ -1,4 +1,4 @@
-"""What the screens of commands look like, at three sizes."""
+"""What the screens of commands look like: dark, light and without colour, at three sizes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pyagent.ui.dialogs.page_screens import screen_for
 from pyagent.ui.dialogs.text import TextScreen
 from pyagent.ui.dialogs.theme_picker import ThemePicker
 from pyagent.ui.doctor import lines_of
+from pyagent.ui.theme import DARK, LIGHT
 from tests.ui import sample_pages as sample
 from tests.ui.screens import Stage
 
@@ -38,8 +39,19 @@ FINDINGS = [
 ]
 
 
-def looks(snap_compare: Any, screen: Screen[Any], size: tuple[int, int]) -> bool:
-    app = Stage()
+LOOKS = {"dark": DARK, "light": LIGHT, "no colour": DARK}
+
+
+@pytest.fixture(params=LOOKS)
+def theme_name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The theme of each look; Textual reads the variable when an app is made."""
+    if request.param == "no colour":
+        monkeypatch.setenv("NO_COLOR", "1")
+    return LOOKS[request.param]
+
+
+def looks(snap_compare: Any, screen: Screen[Any], theme_name: str, size: tuple[int, int]) -> bool:
+    app = Stage(theme_name=theme_name)
 
     async def open_it(pilot: Any) -> None:
         await app.push_screen(screen)
@@ -50,17 +62,17 @@ def looks(snap_compare: Any, screen: Screen[Any], size: tuple[int, int]) -> bool
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_looks_like_this(snap_compare: Any, name: str, size: tuple[int, int]) -> None:
+def test_a_page_looks_like_this(snap_compare: Any, theme_name: str, name: str, size: tuple[int, int]) -> None:
     screen = screen_for(Report(name.capitalize(), page=PAGES[name]), lambda name, argument: None, lambda path: "")
-    assert looks(snap_compare, screen, size)
+    assert looks(snap_compare, screen, theme_name, size)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_the_doctor_looks_like_this(snap_compare: Any, size: tuple[int, int]) -> None:
+def test_the_doctor_looks_like_this(snap_compare: Any, theme_name: str, size: tuple[int, int]) -> None:
     _version, *lines = lines_of(FINDINGS)
-    assert looks(snap_compare, TextScreen("Doctor", "\n".join(lines), is_markdown=False), size)
+    assert looks(snap_compare, TextScreen("Doctor", "\n".join(lines), is_markdown=False), theme_name, size)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_the_choice_of_colours_looks_like_this(snap_compare: Any, size: tuple[int, int]) -> None:
-    assert looks(snap_compare, ThemePicker("dark", lambda name: None), size)
+def test_the_choice_of_colours_looks_like_this(snap_compare: Any, theme_name: str, size: tuple[int, int]) -> None:
+    assert looks(snap_compare, ThemePicker("dark", lambda name: None), theme_name, size)
