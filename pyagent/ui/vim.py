@@ -277,7 +277,7 @@ def _operate(vim: Vim, text: str, cursor: int, operator: str, extent: Extent, ke
         first, last = line_start(text, start), max(start, end - 1)
         shifted = [_shifted(line, operator) for line in text[first : line_end(text, last)].split("\n")]
         after = text[:first] + "\n".join(shifted) + text[line_end(text, last) :]
-        return Step(replace(vim, change=Change(keys)), after, first_nonblank(after, first))
+        return Step(replace(vim, change=Change(keys)), after, resting_place(after, first_nonblank(after, first)))
     taken = text[start:end]
     if extent.is_linewise:
         vim = replace(vim, register=Register(taken.removesuffix("\n") + "\n", is_linewise=True))
@@ -296,7 +296,8 @@ def _operate(vim: Vim, text: str, cursor: int, operator: str, extent: Extent, ke
             # The last line goes with the newline before it.
             start -= 1
         after = text[:start] + text[end:]
-        return Step(vim, after, first_nonblank(after, min(start + (start < extent.start), len(after))))
+        at = first_nonblank(after, min(start + (start < extent.start), len(after)))
+        return Step(vim, after, resting_place(after, at))
     after = text[:start] + text[end:]
     return Step(vim, after, resting_place(after, start))
 
@@ -377,10 +378,10 @@ def _put(vim: Vim, text: str, cursor: int, count: int, *, is_before: bool) -> St
     if is_before:
         at = line_start(text, cursor)
         after = text[:at] + added + text[at:]
-        return Step(vim, after, first_nonblank(after, at))
+        return Step(vim, after, resting_place(after, first_nonblank(after, at)))
     at = line_end(text, cursor)
     after = text[:at] + "\n" + added.removesuffix("\n") + text[at:]
-    return Step(vim, after, first_nonblank(after, at + 1))
+    return Step(vim, after, resting_place(after, first_nonblank(after, at + 1)))
 
 
 def _join(vim: Vim, text: str, cursor: int, count: int) -> Step:

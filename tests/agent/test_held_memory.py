@@ -6,6 +6,8 @@ import gc
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+
 from pyagent.agent.session_reader import open_session
 from pyagent.agent.session_store import read_session
 from pyagent.events import CompactionFinished, Notice, PromptReturned, Report
@@ -30,9 +32,15 @@ def held_chars() -> int:
     return sum(len(record_to_line(record)) for record in alive(Record))
 
 
-def running_state() -> ConversationState:
+@pytest.fixture
+def earlier() -> list[ConversationState]:
+    """What other tests of this process have left, a failed one's traceback for instance."""
+    return alive(ConversationState)
+
+
+def running_state(earlier: list[ConversationState]) -> ConversationState:
     """The state of the one conversation that runs."""
-    (state,) = alive(ConversationState)
+    (state,) = (state for state in alive(ConversationState) if not any(state is other for other in earlier))
     return state
 
 
@@ -59,14 +67,16 @@ async def test_what_is_held_does_not_grow_with_the_turns_played(tmp_path: Path) 
     assert held_later - held < (written_later - written) / 20
 
 
-async def test_a_running_session_holds_exactly_what_one_holds_that_was_just_resumed(tmp_path: Path) -> None:
+async def test_a_running_session_holds_exactly_what_one_holds_that_was_just_resumed(
+    tmp_path: Path, earlier: list[ConversationState]
+) -> None:
     async with FakeMessagesServer(rounds(), window_tokens=60_000) as server:
         options = launch_options(tmp_path, server.url)
         (options.cwd / "a.txt").write_text("alpha\n" * 50)
         async with running_agent(options) as agent:
             await play(agent, 3)
             await agent.prompt("count")
-            running, path = running_state(), session_path(options)
+            running, path = running_state(earlier), session_path(options)
             assert running.is_partial
             resumed = open_session(path, whole_file_bytes=0).state
             assert [record.seq for record in running.records] == [record.seq for record in resumed.records]
@@ -74,39 +84,43 @@ async def test_a_running_session_holds_exactly_what_one_holds_that_was_just_resu
             assert everything(running) == everything(resumed) == everything(whole)
 
 
-async def test_what_was_let_go_of_is_read_again_by_whoever_looks_back(tmp_path: Path) -> None:
+async def test_what_was_let_go_of_is_read_again_by_whoever_looks_back(
+    tmp_path: Path, earlier: list[ConversationState]
+) -> None:
     async with FakeMessagesServer(rounds(), window_tokens=60_000) as server:
         options = launch_options(tmp_path, server.url)
         (options.cwd / "a.txt").write_text("alpha\n" * 50)
         async with running_agent(options) as agent:
             await play(agent, 2)
-            assert running_state().is_partial
+            assert running_state(earlier).is_partial
             await agent.command("export", str(tmp_path / "all.md"), Notice)
-            state = running_state()
+            state = running_state(earlier)
             assert not state.is_partial
             assert state.branch == ConversationState(read_session(session_path(options)).records).branch
             del state
             await play(agent, 1)
-            assert running_state().is_partial
+            assert running_state(earlier).is_partial
             report = await agent.command("compactions", "", Report)
     assert (tmp_path / "all.md").read_text().count("count") >= 2
     assert report.text.count("summary by the model") == 3
 
 
-async def test_undo_and_rewind_reach_behind_what_was_let_go_of(tmp_path: Path) -> None:
+async def test_undo_and_rewind_reach_behind_what_was_let_go_of(
+    tmp_path: Path, earlier: list[ConversationState]
+) -> None:
     async with FakeMessagesServer(rounds(), window_tokens=60_000) as server:
         options = launch_options(tmp_path, server.url)
         (options.cwd / "a.txt").write_text("alpha\n" * 50)
         async with running_agent(options) as agent:
             await agent.prompt("first")
-            said = everything(running_state())["items"]
+            said = everything(running_state(earlier))["items"]
             await agent.command("compact", "", CompactionFinished)
             await agent.prompt("second")
             await agent.command("compact", "", CompactionFinished)
             for left in (1, 0):
                 await agent.command("compact", "undo", Notice)
-                assert len(running_state().boundaries) == left
-            assert everything(running_state())["items"][: len(said)] == said
+                assert len(running_state(earlier).boundaries) == left
+            assert everything(running_state(earlier))["items"][: len(said)] == said
             await agent.command("rewind", "1 conversation", PromptReturned)
             await agent.prompt("third")
     state = ConversationState(read_session(session_path(options)).records)

@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,6 +113,15 @@ ENDINGS = st.sampled_from(
 def _without_diagnostics(body: bytes) -> bytes:
     """The body without the question about the request before, which is in no log: it changes no prefix."""
     return re.sub(rb',"diagnostics":\{"previous_message_id":[^}]*\}', b"", body, count=1)
+
+
+PLACES = st.floats(0, 1, exclude_max=True)
+"""Where something is chosen, as a share. What is drawn must not depend on the session: a background task may have
+written one record more the next time."""
+
+
+def at_place(choices: Sequence[T], place: float) -> T:
+    return choices[int(place * len(choices))]
 
 
 SUMMARIES = st.sampled_from(
@@ -337,19 +346,19 @@ class Sessions(RuleBasedStateMachine):
         if revokes:
             self.go(self.reopened_with(Revoke(revokes[-1].seq)))
 
-    @rule(data=st.data())
-    def clear_results(self, data: st.DataObject) -> None:
+    @rule(places=st.lists(PLACES, min_size=1, max_size=5))
+    def clear_results(self, places: list[float]) -> None:
         state = self.folded()
         ids = [block.tool_use_id for item in (state.view if state else ()) for block in _results(item)]
         if ids:
-            chosen = data.draw(st.lists(st.sampled_from(ids), min_size=1, unique=True))
+            chosen = [at_place(ids, place) for place in places]
             self.go(self.reopened_with(ClearResults(dict.fromkeys(chosen, "[Old tool result content cleared]"))))
 
-    @rule(data=st.data())
-    def rewind(self, data: st.DataObject) -> None:
+    @rule(place=PLACES)
+    def rewind(self, place: float) -> None:
         state = self.folded()
         if state is not None and len(state.branch) > 2:
-            target = data.draw(st.sampled_from([record.seq for record in state.branch]))
+            target = at_place([record.seq for record in state.branch], place)
             self.go(self.reopened_with(SetHead(target, reason="rewind")))
 
     @rule(model=st.sampled_from(MODELS))
@@ -377,15 +386,15 @@ class Sessions(RuleBasedStateMachine):
         self.go(self.start(in_a_copy=bool(self.files())))
         assert self.next_bodies() == before
 
-    @rule(data=st.data())
-    def kill(self, data: st.DataObject) -> None:
+    @rule(place=PLACES)
+    def kill(self, place: float) -> None:
         """The process dies; of what it wrote last, any number of bytes never reached the disk."""
         self.go(self.stop())
         files = self.files()
         if files:
             content = files[0].read_bytes()
             first_line = content.index(b"\n") + 1
-            lost = data.draw(st.integers(0, min(len(content) - first_line, 20_000)))
+            lost = int(place * (min(len(content) - first_line, 20_000) + 1))
             files[0].write_bytes(content[: len(content) - lost])
         self.go(self.start())
 

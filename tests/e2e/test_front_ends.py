@@ -104,10 +104,10 @@ def test_a_screen_reader_hears_of_deleted_words_modes_questions_and_the_end_of_a
         assert "1. Yes, once" in terminal.text
         terminal.type("y")
         terminal.press("enter")
-        terminal.wait_for("Cost: $")
+        terminal.wait_until(lambda terminal: b"\x1b]133;D;0" in terminal.output)
+        assert "Cost: $" in terminal.text
         assert "\x1b[?1049h" not in terminal.output.decode("utf-8", "replace")
         assert b"\x1b]133;A" in terminal.output
-        assert b"\x1b]133;D;0" in terminal.output
 
 
 @pytest.mark.parametrize("term", ["dumb", "xterm-256color"])

@@ -115,7 +115,7 @@ def test_names_of_files_and_earlier_prompts_are_literal(tmp_path: Path) -> None:
         terminal.paste(f"pasted»{LITERAL}")
         terminal.wait_for(f"pasted»{LITERAL}")
         terminal.press("enter")
-        terminal.wait_for(lambda screen: "pasted»" not in screen)
+        terminal.wait_for(f"queued  pasted»{LITERAL}")
         terminal.press("ctrl+r")
         terminal.wait_for(lambda screen: "Earlier prompts" in screen and f"pasted»{LITERAL}" in screen)
         assert_clean(terminal.output)

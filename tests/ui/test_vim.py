@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyagent.ui.vim import Mode, Step, Vim, press, selected
@@ -185,6 +185,7 @@ KEYS = st.lists(
 )
 
 
+@example(" ", 0, ["v", ">"])
 @given(TEXTS, st.integers(0, 40), KEYS)
 def test_the_cursor_always_stands_on_a_character_outside_of_insertion(text: str, at: int, keys: list[str]) -> None:
     step = Step(NORMAL, text, resting_place(text, at))
