@@ -16,21 +16,22 @@ SEQUENCE_CHARS = 65_536
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TOKEN = re.compile(
     r"\x1b\[(?P<parameters>[0-?]*)[ -/]*(?P<final>[@-~])"  # cursor moves, colours, modes
-    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|(?=\x1b[^\\]))"  # titles, links, the clipboard
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|(?=\x1b(?!\\)|\Z))"  # titles, links, the clipboard
     r"|\x1b[ -/]*[0-Z\\^-~]"
     r"|(?P<control>[\x00-\x08\x0b-\x1f\x7f-\x9f])"
 )
 _COLOUR = re.compile("\x1b\\[[0-9;]*+m")
 _WITHOUT_EFFECT = re.compile(
     r"\x1b(?:\[[0-?]*+[ -/]*+[@IL-Zabcdegi-km-~]"
-    r"|[\]PX^_][^\x07\x1b]*+(?:\x07|\x1b\\|(?=\x1b[^\\]))"
+    r"|[\]PX^_][^\x07\x1b]*+(?:\x07|\x1b\\|(?=\x1b(?!\\)|\Z))"
     r"|[ -/]*+[0-Z\\^-~])"
 )
 _LONE_WITHOUT_EFFECT = re.compile("[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 """Of the tokens those that move nothing: taken out all at once, since coloured output has two or more a line. Each
 expression begins with one character or is one class, which `re` finds quickly."""
 _STRING = re.compile("\x1b[\\]PX^_]")
-"""The next escape ends it, so no colour may be taken out before it."""
+"""The next escape ends it, so no colour may be taken out before it. So does the end of the text: what was held back
+there begins with an escape."""
 _BROKEN = re.compile(r"\x1b(?:\[[0-?]*+)?+[ -/]*+(?=[\x00-\x1f\x7f-\x9f])")
 """A sequence another control breaks off: with that taken out, it would go on where it must not."""
 _UNFINISHED = re.compile(r"(?:\x1b(?:[ -/]*|\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?)|\r)\Z")

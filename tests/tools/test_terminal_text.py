@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyagent.tools.terminal_text import LINE_CHARS, TerminalText
@@ -33,6 +33,7 @@ ROWS: tuple[tuple[str, bytes, str], ...] = (
     ("device control strings go", b"\x1bPq#0;2;0\x1b\\a\x1b_Gabc\x1b\\b\n", "ab\n"),
     ("an unfinished sequence goes", b"a\x1b[31", "a"),
     ("an unfinished string goes", b"a\x1b]52;c;aaaa", "a"),
+    ("a string two escapes break off goes", b"a\x1b]52;c;aaaa\x1b\x1b", "a"),
     ("C1 controls go", "a\x9d52;c;x\x9cb\n".encode(), "a52;c;xb\n"),
     ("bell and backspace", b"ab\x08c\x07\n", "ac\n"),
     ("lines redrawn by moving up", b"one 1%\ntwo 1%\n\x1b[2Aone 9%\ntwo 9%\n", "one 9%\ntwo 9%\n"),
@@ -112,6 +113,8 @@ def test_an_endless_control_string_takes_no_memory() -> None:
 
 
 @given(st.lists(_PIECES, max_size=40))
+@example([b"\x1b", b"]", b"\x1b", b"\x1b", b"\x1b"])
+@example([b"\x1b", b"]", b"\x1b", b"[", b"\x1b"])
 def test_what_comes_at_once_reads_like_what_comes_byte_by_byte(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     assert final_text(data) == final_text(*(data[i : i + 1] for i in range(len(data))))
