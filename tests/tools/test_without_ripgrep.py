@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from pyagent.tools.grep import GrepTool
@@ -127,6 +127,8 @@ _REGEXES = st.one_of(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=_SLOW)
 @given(_REGEXES, st.booleans(), st.booleans(), st.sampled_from(["content", "count"]), st.integers(0, 2), st.booleans())
+@example("foo.", False, True, "count", 0, False)
+@example("bar$", False, True, "count", 0, False)
 def test_any_pattern_finds_the_same(
     corpus: Path, pattern: str, is_case_ignored: bool, is_multiline: bool, mode: str, around: int, is_only: bool
 ) -> None:

@@ -78,8 +78,9 @@ def search_data(name: bytes, data: bytes, pattern: Pattern, query: SearchQuery) 
     if query.mode == "content":
         return _content(name, text, found, query, nul, is_whole)
     if nul >= 0 and not query.only and is_whole:
-        first_block = _block(found.lines, 0) if query.mode == "files_with_matches" else range(len(text.starts))
-        was_cut = any(text.has_nul(number) for number in first_block)
+        # Having read the whole file, ripgrep looks for a NUL in the lines that match only.
+        looked_at = _block(found.lines, 0) if query.mode == "files_with_matches" else found.lines
+        was_cut = any(text.has_nul(number) for number in looked_at)
         if was_cut:
             return b""
     if query.mode == "files_with_matches":
