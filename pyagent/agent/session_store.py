@@ -5,6 +5,7 @@ Layout: `<home>/projects/<slug of the folder>/<session id>.jsonl`, with `<sessio
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -147,7 +148,7 @@ class SessionFile:
 
     def close(self) -> None:
         if self._fd >= 0:
-            os.close(self._fd)
+            _unlock_and_close(self._fd)
             self._fd = -1
 
     def _keep_whole_records(self, size: int) -> None:
@@ -182,7 +183,15 @@ def _open_locked(path: Path) -> int:
             is_there = False
         if is_there:
             return fd
-        os.close(fd)
+        _unlock_and_close(fd)
+
+
+def _unlock_and_close(fd: int) -> None:
+    # Closing alone leaves the lock to a child process that was forked meanwhile, until it runs its program: whoever
+    # opened the session again at that moment would be told that it is open elsewhere.
+    with contextlib.suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    os.close(fd)
 
 
 def _open_and_lock(path: Path) -> int:

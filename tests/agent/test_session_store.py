@@ -219,3 +219,23 @@ def test_lines_hold_plain_json(tmp_path: Path) -> None:
     write(tmp_path / "s.jsonl", started(), prompt("hi"))
     first = json.loads((tmp_path / "s.jsonl").read_bytes().split(b"\n")[0])
     assert (first["seq"], first["type"], first["schema_version"]) == (0, "session", 1)
+
+
+def is_file(fd: int, path: Path) -> bool:
+    """Whether a number stands for an open file of this process, and for this one."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except OSError:
+        return False
+
+
+def test_a_closed_session_can_be_opened_again_although_a_child_still_holds_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    file = SessionFile(path, on_problem=lambda text: None)
+    # A child holds the same open file: two numbers for it are the same to the lock.
+    held = os.dup(next(fd for fd in map(int, os.listdir("/dev/fd")) if is_file(fd, path)))
+    try:
+        file.close()
+        SessionFile(path, on_problem=lambda text: None).close()
+    finally:
+        os.close(held)
