@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from queue import SimpleQueue
 
+from bench.transcript import ANSWER
 from pyagent.commands import Command, Shutdown, SubmitPrompt
 from pyagent.events import (
     ConversationClosed,
@@ -31,21 +32,6 @@ from pyagent.ui.cli import build_invocation, dispatch, parse_arguments
 from tests.ui.fake_agent import opened
 from tests.ui.records import Recorder, answer, prompt, text, tool_ran, tool_result, tool_use
 
-ANSWER = """## Heading {n}
-
-A paragraph of some length with **strong** words and `code`, which wraps once or twice in a window of usual width.
-
-- first item
-- second item
-- third item
-
-```python
-def answer(n: int) -> int:
-    return n + {n}
-```
-
-A last paragraph.
-"""
 STREAMED = (
     "Some **words** of an answer with `code` in it, and more of them.\n\n- an item\n- another\n\n```py\nx = 1\n```\n\n"
 )

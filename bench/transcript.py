@@ -29,7 +29,7 @@ from pyagent.ui.transcript import Transcript
 
 SIZES = (200, 2_000, 10_000)
 _CHUNK = "some **words** of an answer with `code` in it, and more of them. "
-_ANSWER = """## Heading {n}
+ANSWER = """## Heading {n}
 
 A paragraph of some length with **strong** words and `code`, which wraps once or twice in a window of usual width.
 
@@ -80,7 +80,7 @@ def session(turns: int) -> list[Block]:
     blocks: list[Block] = []
     for n in range(turns):
         blocks.append(Block(f"u{n}", BlockKind.USER, f"Prompt number {n}: please change the thing."))
-        blocks.append(Block(f"a{n}", BlockKind.ASSISTANT, _ANSWER.format(n=n)))
+        blocks.append(Block(f"a{n}", BlockKind.ASSISTANT, ANSWER.format(n=n)))
         output = "\n".join(f"output line {row} of call {n}" for row in range(8))
         blocks.append(
             Block(

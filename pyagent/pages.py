@@ -158,12 +158,15 @@ class CompactionsPage:
     rows: tuple[CompactionRow, ...]
 
 
+FileKind: TypeAlias = Literal["create", "change", "delete"]
+
+
 @dataclass(frozen=True, slots=True)
 class DiffFile:
     """One file's difference. `diff` is unified; empty where only permissions changed or nothing can be shown."""
 
     path: str
-    kind: Literal["create", "change", "delete"]
+    kind: FileKind
     diff: str
 
 

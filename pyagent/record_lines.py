@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pyagent.log import Payload, Record, UnknownPayload
-from pyagent.messages import JsonObject, TextBlock, Usage, block_to_record, parse_block, scrub_json
+from pyagent.messages import Block, JsonObject, TextBlock, Usage, block_to_record, parse_block, scrub_json
 
 SCHEMA_VERSION = 1
 """Written on the first line. Raised when an older reader would misread a newer file, not for new kinds or fields."""
@@ -83,8 +83,8 @@ def _encode(value: Any) -> Any:
         return value.raw or _encode_fields(value)
     if isinstance(value, tuple):
         return [_encode(item) for item in value]
-    if is_dataclass(value):
-        return scrub_json(block_to_record(value))  # type: ignore[arg-type]  # blocks are the only other dataclasses in a payload
+    if isinstance(value, Block):
+        return scrub_json(block_to_record(value))
     return scrub_json(value)
 
 

@@ -17,7 +17,14 @@ COMPACTION_POLICIES: tuple[str, ...] = get_args(CompactionPolicy)
 ApiClearing: TypeAlias = Literal["results", "uses"]
 API_CLEARINGS: tuple[str, ...] = get_args(ApiClearing)
 PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
-PERMISSION_MODES: tuple[str, ...] = get_args(PermissionMode)
+PERMISSION_MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
+
+
+def permission_mode_named(word: str) -> PermissionMode | None:
+    """The mode a word names, `manual` being another word for `default`; None if it names none."""
+    word = "default" if word == "manual" else word
+    return next((mode for mode in PERMISSION_MODES if mode == word), None)
+
 
 EFFORT_LEVELS = ("low", "medium", "high", "xhigh", "max", "off")
 """How much a model may think; each model takes the nearest it has."""

@@ -38,7 +38,10 @@ class AnswerInput(ToolInput):
 class FreeForm:
     """An answer in words: nothing to wait for."""
 
-    text = ""
+    @property
+    def text(self) -> str:
+        """The answer as JSON; empty where the model's words are the answer."""
+        return ""
 
     def begin(self) -> None:
         """A turn begins."""
@@ -61,7 +64,7 @@ class AnswerForm(FreeForm):
         self._given: list[Any] = []
 
     @property
-    def text(self) -> str:  # type: ignore[override]  # the same text, made when it is read
+    def text(self) -> str:
         """The answer as JSON; empty if there is none."""
         return json.dumps(self._given[0], ensure_ascii=False) if self._given else ""
 

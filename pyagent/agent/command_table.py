@@ -99,7 +99,7 @@ class CommandTable:
             journal=self.journal,
             keeper=self.keeper,
             emit=self.emit,
-            set_mode=lambda mode: self.gatekeeper.set_mode(mode),  # type: ignore[arg-type]  # checked by the command
+            set_mode=self.gatekeeper.set_mode,
             set_model=self.model.switch,
             set_effort=self.model.choice.choose_effort,
             reports={"context": reports.context, "cost": reports.cost, "status": reports.status},

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyagent.agent.user_git import GitMissingError, GitSilentError, UserGit
-from pyagent.pages import DiffFile
+from pyagent.pages import DiffFile, FileKind
 
 MAX_NEW_FILE_BYTES = 200_000
 """Of a file that git does not know yet; larger ones are named only."""
 MAX_NEW_FILES = 200
 
-_KINDS = {"A": "create", "D": "delete"}
+_KINDS: Mapping[str, FileKind] = {"A": "create", "D": "delete"}
 
 
 def head_diff(cwd: Path, deadline: float) -> tuple[tuple[DiffFile, ...], str]:
@@ -38,15 +39,12 @@ def _files(git: UserGit, root: Path) -> tuple[tuple[DiffFile, ...], str]:
     plain = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=dirty")
     base = _base(git)
     fields = git.run(*plain, "--name-status", "-z", base).split(b"\0")
-    names = [
+    names: list[tuple[str, FileKind]] = [
         (os.fsdecode(path), _KINDS.get(kind[:1].decode(), "change"))
         for kind, path in zip(fields[::2], fields[1::2], strict=False)
     ]
     parts = ("\n" + git.run(*plain, "-p", base).decode("utf-8", "replace")).split("\ndiff --git ")[1:]
-    changed = [
-        DiffFile(path, kind, f"diff --git {part}")  # type: ignore[arg-type]  # the table holds only members of the Literal
-        for (path, kind), part in zip(names, parts, strict=False)
-    ]
+    changed = [DiffFile(path, kind, f"diff --git {part}") for (path, kind), part in zip(names, parts, strict=False)]
     new = [
         os.fsdecode(p)
         for p in git.run("-C", str(root), "ls-files", "--others", "--exclude-standard", "-z").split(b"\0")

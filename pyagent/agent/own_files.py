@@ -21,6 +21,6 @@ def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    finally:
+        # Once it has taken the other's place there is none left.
         temporary.unlink(missing_ok=True)
-        raise

@@ -18,7 +18,7 @@ from pyagent.compaction.outcome import Declined
 from pyagent.errors import UsageError
 from pyagent.events import EventSink, Notice, Report, SettingMoved
 from pyagent.log import Boundary, SettingChanged
-from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES
+from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES, PermissionMode, permission_mode_named
 
 _PART = re.compile(r"(upto|from)\s+(\d+)")
 
@@ -32,7 +32,7 @@ class SessionCommands:
         journal: Journal,
         keeper: PipelineKeeper,
         emit: EventSink,
-        set_mode: Callable[[str], None],
+        set_mode: Callable[[PermissionMode], None],
         set_model: Callable[[str], str],
         set_effort: Callable[[str], str],
         reports: Mapping[str, Callable[[str], Report]],
@@ -149,8 +149,8 @@ class SessionCommands:
 
     def mode(self, argument: str) -> None:
         """Set the permission mode."""
-        wanted = {"manual": "default"}.get(argument.strip(), argument.strip())
-        if wanted not in PERMISSION_MODES:
+        wanted = permission_mode_named(argument.strip())
+        if wanted is None:
             raise UsageError(f"There is no mode {argument!r}.", hint=f"The modes are {', '.join(PERMISSION_MODES)}.")
         self._set_mode(wanted)
         self.changed("mode", wanted)

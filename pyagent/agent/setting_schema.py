@@ -19,6 +19,7 @@ from pyagent.settings import (
     PERMISSION_MODES,
     Gates,
     Settings,
+    permission_mode_named,
     with_value,
 )
 
@@ -80,10 +81,10 @@ def _one_of(choices: tuple[str, ...]) -> Check:
 
 
 def _mode(value: Any) -> str:
-    mode = "default" if value == "manual" else value
-    if mode not in PERMISSION_MODES:
+    mode = permission_mode_named(value) if isinstance(value, str) else None
+    if mode is None:
         raise ValueError(f"use one of {', '.join(PERMISSION_MODES)}")
-    return str(mode)
+    return mode
 
 
 def _effort(value: Any) -> str:

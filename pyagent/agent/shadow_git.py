@@ -82,12 +82,13 @@ class ShadowGit:
         self._dir, self._work_tree, self._index = folder, work_tree, index
         try:
             # Found only here: importing GitPython looks for the git binary, and fails without one.
-            import git  # noqa: F401
+            import git
         except ImportError as error:
             raise CheckpointsUnavailableError(
                 "There is no git on this machine, so /rewind cannot bring files back.",
                 hint="Everything else works. Install git for file checkpoints.",
             ) from error
+        self._git = git
 
     def make(self) -> None:
         """Make the repository."""
@@ -133,8 +134,6 @@ class ShadowGit:
         Raises:
             CheckpointError: it failed, or took too long.
         """
-        import git
-
         settings = [part for name, value in _CONFIG for part in ("-c", f"{name}={value}")]
         places = {
             "GIT_DIR": str(self._dir),
@@ -148,7 +147,7 @@ class ShadowGit:
             with tempfile.TemporaryFile() as source:
                 source.write(given)
                 source.seek(0)
-                result = git.Git(cwd or str(self._work_tree)).execute(
+                result = self._git.Git(cwd or str(self._work_tree)).execute(
                     ["git", "--no-pager", "--literal-pathspecs", *settings, *arguments],
                     istream=source,
                     output_stream=output,
@@ -157,7 +156,7 @@ class ShadowGit:
                     kill_after_timeout=None if output is not None else GIT_TIMEOUT_S,
                     env={**_ENVIRONMENT, **places, **(env or {})},
                 )
-        except (git.exc.GitError, OSError, ValueError) as error:
+        except (self._git.exc.GitError, OSError, ValueError) as error:
             told = getattr(error, "stderr", "") or error
             raise CheckpointError(f"A file checkpoint failed: {' '.join(str(told).split())[:300]}") from error
         return result or b""

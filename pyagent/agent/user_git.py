@@ -38,9 +38,10 @@ class UserGit:
         self._cwd, self._deadline = cwd, deadline
         try:
             # Found only here: importing GitPython looks for the git binary, and fails without one.
-            import git  # noqa: F401
+            import git
         except ImportError as error:
             raise GitMissingError("There is no git here.") from error
+        self._git = git
 
     def run(self, *arguments: str) -> bytes:
         """What a git command prints.
@@ -48,13 +49,11 @@ class UserGit:
         Raises:
             GitSilentError: it failed, or there is no time left.
         """
-        import git
-
         left_s = self._deadline - time.monotonic()
         if left_s <= 0:
             raise GitSilentError("there was no time left")
         try:
-            output = git.Git(str(self._cwd)).execute(
+            output = self._git.Git(str(self._cwd)).execute(
                 # Named to git itself: where the folder is gone, GitPython would look at the process's own instead.
                 [*_GIT, "-C", str(self._cwd), *arguments],
                 kill_after_timeout=left_s,
@@ -62,7 +61,7 @@ class UserGit:
                 strip_newline_in_stdout=False,
                 env={"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
             )
-        except (git.exc.GitError, OSError, ValueError) as error:
+        except (self._git.exc.GitError, OSError, ValueError) as error:
             raise GitSilentError(" ".join(str(getattr(error, "stderr", "") or error).split())) from error
         assert isinstance(output, bytes)
         return output

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
 
 from pyagent.errors import UsageError
 from pyagent.launch import LaunchOptions
-from pyagent.settings import EFFORT_LEVELS, MIN_WINDOW_TOKENS, PERMISSION_MODES, PermissionMode
+from pyagent.settings import EFFORT_LEVELS, MIN_WINDOW_TOKENS, PERMISSION_MODES, PermissionMode, permission_mode_named
 
 
 def launch_options(args: argparse.Namespace, environ: Mapping[str, str], *, is_headless: bool) -> LaunchOptions:
@@ -72,11 +71,11 @@ def permission_mode(args: argparse.Namespace) -> PermissionMode | None:
         return "bypassPermissions"
     if args.permission_mode is None:
         return None
-    wanted = "default" if args.permission_mode == "manual" else args.permission_mode
-    for mode in get_args(PermissionMode):
-        if mode == wanted:
-            return mode  # type: ignore[no-any-return]  # a member of the Literal, which get_args types as Any
-    raise UsageError(f"Unknown permission mode {wanted!r}.", hint=f"Use one of {', '.join(PERMISSION_MODES)}.")
+    mode = permission_mode_named(args.permission_mode)
+    if mode is None:
+        hint = f"Use one of {', '.join(PERMISSION_MODES)}."
+        raise UsageError(f"Unknown permission mode {args.permission_mode!r}.", hint=hint)
+    return mode
 
 
 def setting_sources(text: str | None) -> tuple[str, ...]:

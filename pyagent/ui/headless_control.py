@@ -9,7 +9,7 @@ from pyagent.commands import NOBODY_ANSWERS, AnswerPermission, AnswerQuestion, I
 from pyagent.events import Event, GaugeMoved, PermissionNeeded, PermissionQuestion, QuestionAsked, Report
 from pyagent.launch import AgentHandle
 from pyagent.messages import JsonObject
-from pyagent.settings import PERMISSION_MODES
+from pyagent.settings import PERMISSION_MODES, permission_mode_named
 from pyagent.ui.commands import by_name
 from pyagent.ui.headless_commands import HEADLESS_COMMANDS
 from pyagent.ui.stream_json import StreamWriter
@@ -59,11 +59,13 @@ class ControlChannel:
             case "interrupt":
                 self._handle.send(Interrupt())
             case "set_permission_mode":
-                mode = {"manual": "default"}.get(str(request.get("mode")), request.get("mode"))
-                if mode not in PERMISSION_MODES:
-                    self._refuse(request_id, f"unknown mode {mode!r}; use one of {', '.join(PERMISSION_MODES)}")
+                mode = permission_mode_named(str(request.get("mode")))
+                if mode is None:
+                    self._refuse(
+                        request_id, f"unknown mode {request.get('mode')!r}; use one of {', '.join(PERMISSION_MODES)}"
+                    )
                     return
-                self._handle.send(RunCommand("mode", str(mode)))
+                self._handle.send(RunCommand("mode", mode))
             case "set_model" if isinstance(request.get("model"), str):
                 self._handle.send(RunCommand("model", request["model"]))
             case "get_context_usage":

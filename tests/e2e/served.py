@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,7 +28,6 @@ def serving(
     """A server while inside. Its failures are raised at the end, as those of a server in the test's own loop are."""
     ready, over = threading.Event(), threading.Event()
     started: list[FakeMessagesServer] = []
-    failed: list[BaseException] = []
 
     async def serve() -> None:
         server = FakeMessagesServer(responder, window_tokens=window_tokens, kept_bodies_count=kept_bodies_count)
@@ -36,24 +36,16 @@ def serving(
             ready.set()
             await asyncio.to_thread(over.wait)
 
-    def run() -> None:
+    with ThreadPoolExecutor(1, "messages server") as thread:
+        running = thread.submit(lambda: asyncio.run(serve()))
+        running.add_done_callback(lambda done: ready.set())
         try:
-            asyncio.run(serve())
-        except BaseException as error:  # carried over to the test's thread
-            failed.append(error)
-            ready.set()
-
-    thread = threading.Thread(target=run, name="messages server", daemon=True)
-    thread.start()
-    assert ready.wait(START_LIMIT_S), "the server did not start"
-    try:
-        if started:
-            yield started[0]
-    finally:
-        over.set()
-        thread.join(START_LIMIT_S)
-    if failed:
-        raise failed[0]
+            assert ready.wait(START_LIMIT_S), "the server did not start"
+            if started:
+                yield started[0]
+        finally:
+            over.set()
+        running.result(START_LIMIT_S)
 
 
 def pyagent_on(

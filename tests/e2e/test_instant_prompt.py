@@ -38,7 +38,7 @@ PLACEHOLDER = "Ask, or / for commands"
 
 def stuck(tmp_path: Path) -> Terminal:
     """The instant prompt, for ever."""
-    script = NEVER_LOADED.format(deed="import time\n            while True: time.sleep(0.01)")
+    script = NEVER_LOADED.format(deed="import signal\n            while True: signal.pause()")
     return Terminal.spawn([sys.executable, "-P", "-c", script], home=tmp_path)
 
 

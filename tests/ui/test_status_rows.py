@@ -16,7 +16,7 @@ from tests.ui.screens import Stage, rows
 FULL = StatusModel(
     model="claude-test-5",
     mode="acceptEdits",
-    cwd="~/work/engine",
+    cwd="~/code/engine",
     branch="main",
     cost_usd=1.25,
     cache=CacheModel(192.0, 0.93),
@@ -39,7 +39,7 @@ def test_a_wide_bar_says_everything() -> None:
         "acceptEdits",
         "1 queued",
         "2 tasks",
-        "~/work/engine (main)",
+        "~/code/engine (main)",
         "$1.25",
         "cache warm 3m 93%",
         "~140k/200k warn",
@@ -60,7 +60,7 @@ def test_the_bar_never_passes_the_edge_and_always_says_mode_and_fill(width_cells
 def test_effort_and_folder_go_before_branch_cost_and_what_is_left() -> None:
     at_120, at_100, at_80 = words(120), words(100), words(80)
     assert "effort" not in at_120
-    assert "~/work/engine" not in at_120
+    assert "~/code/engine" not in at_120
     assert "(main)" in at_120
     assert "$1.25" in at_100
     assert "16% to compact" in at_80

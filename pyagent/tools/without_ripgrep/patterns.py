@@ -411,9 +411,10 @@ class _Reader:
         else:
             name = self._peek()
             self._at += 1
-        key, sign, value = name.partition("!=") if "!=" in name else re.match(r"([^:=]*)([:=]?)(.*)", name).groups()  # type: ignore[union-attr]
-        if sign:
-            is_negated ^= sign == "!="
+        sign = re.search("!=", name) or re.search("[:=]", name)
+        if sign is not None:
+            is_negated ^= sign[0] == "!="
+            key, value = name[: sign.start()], name[sign.end() :]
             name = value if key.strip().lower().replace("_", "") in ("gc", "generalcategory") else "?"
         ranges = characters.property_ranges(name)
         if ranges is None:

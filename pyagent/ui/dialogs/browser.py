@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
@@ -81,16 +82,16 @@ class BrowserScreen(ModalScreen[None], Generic[PageT]):
 
     # ── what subclasses say ──
 
-    def title_words(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def title_words(self) -> str: ...
 
+    @abstractmethod
     def items(self) -> Sequence[PickerItem]:
         """The rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def detail(self, item_id: str, width_cells: int) -> Sequence[Line]:
         """What belongs to a row."""
-        raise NotImplementedError
 
     def remark(self) -> str:
         """Words above the list; empty for none."""
