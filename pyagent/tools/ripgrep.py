@@ -42,6 +42,14 @@ def ripgrep_command(program: str, arguments: list[str]) -> list[str]:
     return [program, "--no-config", "--no-messages", "--color=never", *arguments]
 
 
+async def _first_bytes(stream: asyncio.StreamReader) -> bytes:
+    """All that comes, up to `CHUNK_BYTES`; the rest is read and let go. A message may come in several pieces."""
+    kept = bytearray()
+    while data := await stream.read(CHUNK_BYTES):
+        kept += data[: CHUNK_BYTES - len(kept)]
+    return bytes(kept)
+
+
 async def run_search(
     command: list[str], *, cwd: Path, timeout_s: float, max_bytes: int, separator: bytes = b"\n"
 ) -> RipgrepRun:
@@ -61,7 +69,7 @@ async def run_search(
     assert process.stderr is not None
     chunks: list[bytes] = []
     is_cut = False
-    errors = asyncio.create_task(process.stderr.read(CHUNK_BYTES))
+    errors = asyncio.create_task(_first_bytes(process.stderr))
     try:
         try:
             async with asyncio.timeout(timeout_s):

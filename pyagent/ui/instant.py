@@ -15,6 +15,7 @@ from pyagent import __version__
 from pyagent.ui.instant_frame import Inks, Picture
 from pyagent.ui.instant_line import BURST_SETTLE_S, INTERRUPT, LEAVE, REDRAW, SUSPEND, TypedAhead, TypedLine
 from pyagent.ui.instant_when import flag_value, has_own_keys, picks_session, theme_setting, will_be_a_screen
+from pyagent.ui.last_words import silence_others, write_last
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -290,31 +291,28 @@ class InstantPrompt:
             self.hand_over()
             self._restore()
         elif self.modes is not None:
-            self._set_modes()
+            self._set_modes(self._out)
         os.close(self._out)
 
     def _end(self, exit_code: int) -> None:
         """Leave at once. Nothing has been started that would have to be ended in good order."""
-        self._restore()
+        terminal = os.dup(self._out)
+        silence_others(terminal)
+        write_last(terminal, LEAVE_SEQUENCE.encode("ascii"))
+        self._set_modes(terminal)
         os._exit(exit_code)
 
     def _restore(self) -> None:
         """A terminal that is gone or stalled is no error and no reason to wait."""
-        try:
-            os.set_blocking(self._out, False)
-            os.write(self._out, LEAVE_SEQUENCE.encode("ascii"))
-        except OSError:
-            pass
-        finally:
-            os.set_blocking(self._out, True)
-        self._set_modes()
+        write_last(self._out, LEAVE_SEQUENCE.encode("ascii"))
+        self._set_modes(self._out)
 
-    def _set_modes(self) -> None:
+    def _set_modes(self, terminal: int) -> None:
         import termios
 
         if self.modes is not None:
             try:
-                termios.tcsetattr(0, termios.TCSANOW, self.modes)
+                termios.tcsetattr(terminal, termios.TCSANOW, self.modes)
             except (termios.error, OSError):
                 return
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from pyagent.ui.last_words import silence_others, write_last
+
 WATCHDOG_S = 2.0
 """An orderly end takes 0.2 to 0.5 s; one that takes four times as long hangs (a closed terminal did in 1 of 8 runs)."""
 
@@ -79,18 +81,15 @@ class Watchdog:
             self._timer = None
 
     def end_now(self, exit_code: int) -> None:
-        """Reset the terminal and leave at once."""
+        """Reset the terminal and leave at once, whatever other threads were about to draw."""
+        silence_others(self._tty_fd)
         self.reset_terminal()
         os._exit(exit_code)
 
     def reset_terminal(self) -> None:
         """Write the reset string and set the line modes found at the start. A terminal that is gone is no error."""
         if self.has_screen:
-            with suppress(OSError):
-                os.set_blocking(self._tty_fd, False)
-                os.write(self._tty_fd, RESET_SEQUENCE.encode("ascii"))
-            with suppress(OSError):
-                os.set_blocking(self._tty_fd, True)
+            write_last(self._tty_fd, RESET_SEQUENCE.encode("ascii"))
         if self._modes is not None:
             with suppress(termios.error, OSError):
                 termios.tcsetattr(self._tty_fd, termios.TCSANOW, self._modes)

@@ -186,3 +186,10 @@ def test_searching_outside_is_asked_about(bench: Workbench) -> None:
     assert bench.ask("Grep", pattern="x", path="/etc") is not None
     assert bench.ask("Glob", pattern="/etc/*") is not None
     assert bench.ask("Glob", pattern="../*") is not None
+
+
+async def test_a_message_that_comes_in_pieces_is_given_whole(tmp_path: Path) -> None:
+    """Longer than a pipe holds, so it cannot come in one."""
+    command = ["sh", "-c", "printf '%0300000d' 0 >&2; exit 2"]
+    run = await run_search(command, cwd=tmp_path, timeout_s=60, max_bytes=1000)
+    assert run.error == "0" * 300_000

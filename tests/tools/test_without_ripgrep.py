@@ -49,6 +49,7 @@ PATTERNS = (
     r"\p{Greek}", "fo**", "(?x) f o o # end\n", "(?U)fo+", "(?s).", r"\<f", r"o\>", r"\b{start}b", r"\Afoo", r"foo\z",
     "a{", "a{,2}", "x{3,2}", "(", ")", "a)|(b", "*", "[", "[z-a]", "\\", r"\q", r"\1", r"(a)\1", "(?=a)", "(?<!a)b",
     r"\Z", r"\n", "foo\nbar", r"foo\r?$", r"\x00", "(?P<n>o)(?P<n>o)", "(?z)", "{", "}", "]", r"\-\#\&", "(?i", "[a",
+    r".\B", r"\B.", r".\b{start-half}", r"\b{end-half}.", r".\b",
     r"[\b]", r"foo\s+bar", r"(?m:^)bar", "(?-m)^foo", "foo.*bar", r"[\s\S]", r"o\nb", "x{1}", "🏽", "[é-ü]", "日本",
 )  # fmt: skip
 KNOWN_HERE_ONLY = (r"\p{Greek}",)

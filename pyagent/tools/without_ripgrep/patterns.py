@@ -549,19 +549,25 @@ def _written(node: _Node, *, is_ascii: bool) -> str:
             return f"{text}{{{least},{'' if most is None else most}}}{'' if is_greedy else '?'}"
 
 
+_UNDECODED = "[\\udc80-\\udcff]"
+"""What `surrogateescape` makes of a byte that is not UTF-8."""
+
+
 def _word_edge(kind: str, is_ascii: bool) -> str:
     word = r"\w" if is_ascii else _class_text(characters.word())
     if is_ascii and kind in "bB":
         # Python before 3.14 finds no \B in an empty text.
         return r"\b" if kind == "b" else r"(?!\b)"
     before, not_before, after, not_after = f"(?<={word})", f"(?<!{word})", f"(?={word})", f"(?!{word})"
+    # Beside a byte that is not UTF-8 nothing is known to be outside a word.
+    valid_before, valid_after = f"(?<!{_UNDECODED})", f"(?!{_UNDECODED})"
     return {
         "b": f"(?:{before}{not_after}|{not_before}{after})",
-        "B": f"(?:{before}{after}|{not_before}{not_after})",
+        "B": f"(?:{before}{after}|{not_before}{not_after}{valid_before}{valid_after})",
         "<": not_before + after,
         ">": before + not_after,
-        "bs": not_before,
-        "be": not_after,
+        "bs": not_before + valid_before,
+        "be": not_after + valid_after,
     }[kind]
 
 
