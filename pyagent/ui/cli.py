@@ -187,7 +187,7 @@ def dispatch(invocation: Invocation, starter: AgentStarter, instant: InstantProm
 
             return run_headless(invocation, starter)
         case FrontEnd.PLAIN:
-            from pyagent.ui.plain import run_plain
+            from pyagent.ui.plain_runner import run_plain
 
             return run_plain(invocation, starter)
         case FrontEnd.SCREEN:

@@ -6,17 +6,15 @@ is ever redrawn, and no meaning is carried by colour.
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import FrameType
 from typing import assert_never
 
 from pyagent import __version__
-from pyagent.commands import Interrupt, RunCommand, RunShell, Shutdown, SubmitPrompt
+from pyagent.commands import Interrupt, RunCommand, RunShell, SubmitPrompt
 from pyagent.errors import READING
 from pyagent.events import (
     CommandFinished,
@@ -41,23 +39,20 @@ from pyagent.events import (
     TurnFailed,
     TurnFinished,
 )
-from pyagent.launch import AgentHandle, AgentStarter
+from pyagent.launch import AgentHandle
 from pyagent.log import ShellRan
 from pyagent.ui import commands
 from pyagent.ui.blocks import BlockKind
-from pyagent.ui.cli import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED, Invocation, silence
+from pyagent.ui.cli import EXIT_FAILURE, Invocation
 from pyagent.ui.clipboard import clipboard_routes, copy_by_program, copy_sequences
 from pyagent.ui.doctor import all_findings, lines_of
 from pyagent.ui.gauge import READ_ONLY
-from pyagent.ui.handover import Handover, hand_over, handed_draft, refusal, target
-from pyagent.ui.history import PromptHistory, history_path
+from pyagent.ui.handover import Handover, handed_draft, refusal, target
 from pyagent.ui.keybindings_file import own_file
-from pyagent.ui.leftovers import cure_terminal
 from pyagent.ui.lines import inert
-from pyagent.ui.log_file import errors_to_log
 from pyagent.ui.pages.layout import page_text
 from pyagent.ui.plain_dialogs import NEEDS_CHOICE, PlainDialogs
-from pyagent.ui.plain_input import LineReader, NextModeKey, StreamReader, TerminalReader
+from pyagent.ui.plain_input import LineReader, NextModeKey
 from pyagent.ui.plain_output import PlainPrinter
 from pyagent.ui.reduce import TranscriptFold
 from pyagent.ui.sequences import BELL, OUTPUT_MARK, PROMPT_MARK, done_mark
@@ -81,74 +76,13 @@ SIDE_ANSWER_TIMEOUT_S = 120.0
 """How long the next input line waits for the answer to a side question, which no Ctrl+C stops: one that comes later is
 printed before the line after it."""
 
-CLOSE_TIMEOUT_S = 5.0
 AGAIN_S = 2.0
 """Time in which a second Ctrl+C leaves."""
-
-
-class _Terminated(Exception):
-    """SIGTERM or SIGHUP came."""
-
-    def __init__(self, exit_code: int) -> None:
-        super().__init__(exit_code)
-        self.exit_code = exit_code
-
-
-def run_plain(invocation: Invocation, starter: AgentStarter) -> int:
-    """Hold a session line by line and return the exit code."""
-    options = invocation.options
-    history = PromptHistory(history_path(options.home, options.cwd))
-    is_tty = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    if is_tty:
-        cure_terminal(options.home, sys.stdout.fileno())
-    reader: LineReader = StreamReader(sys.stdin)
-    if is_tty:
-        reader = TerminalReader(history, options.cwd, tells_deleted=bool(invocation.screen_reader_via))
-    for number, exit_code in ((signal.SIGTERM, EXIT_TERMINATED), (signal.SIGHUP, 129)):
-        signal.signal(number, _raising(exit_code))
-    with errors_to_log(options.log_path, options.environ):
-        return _hold_session(invocation, starter, reader)
-
-
-def _hold_session(invocation: Invocation, starter: AgentStarter, reader: LineReader) -> int:
-    inbox: SimpleQueue[Event] = SimpleQueue()
-    handle = starter(invocation.options, lambda event: inbox.put(event))
-    is_spoken = bool(invocation.screen_reader_via)
-    printer = PlainPrinter(_write, is_verbose=invocation.is_verbose, is_spoken=is_spoken)
-    session = PlainSession(invocation, handle, inbox, reader, printer)
-    try:
-        exit_code = session.run()
-    except BrokenPipeError:
-        silence(sys.stdout)
-        exit_code = EXIT_FAILURE
-    except _Terminated as terminated:
-        exit_code = terminated.exit_code
-    except KeyboardInterrupt:
-        exit_code = EXIT_INTERRUPTED
-    handle.send(Shutdown())
-    handle.close(CLOSE_TIMEOUT_S)
-    if session.handover is not None and exit_code == 0:
-        hand_over(session.handover, invocation)
-    return exit_code
-
-
-def _raising(exit_code: int) -> Callable[[int, FrameType | None], None]:
-    def handler(_number: int, _frame: FrameType | None) -> None:
-        raise _Terminated(exit_code)
-
-    return handler
 
 
 def _ends_opening_for_reading(event: Event) -> bool:
     """Whether it is settled that a session is only read, or that another is opened instead."""
     return isinstance(event, SessionOpened) or (isinstance(event, Notice) and event.text == READING)
-
-
-def _write(text: str) -> None:
-    """Print at once, whatever the encoding of the stream can hold."""
-    encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-    sys.stdout.flush()
 
 
 class PlainSession:

@@ -21,9 +21,19 @@ _SIGNS = {DiffKind.ADDED: "+", DiffKind.REMOVED: "-", DiffKind.CONTEXT: " ", Dif
 class PlainPrinter:
     """Turns changes of the transcript into text for `write`."""
 
-    def __init__(self, write: Callable[[str], None], *, is_verbose: bool, is_spoken: bool = False) -> None:
-        """`is_spoken`: worded for a screen reader."""
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        *,
+        is_verbose: bool,
+        is_spoken: bool = False,
+        write_error: Callable[[str], None] | None = None,
+    ) -> None:
+        """`is_spoken`: worded for a screen reader. `write_error` takes what went wrong, where that has a way of its
+        own, in the form of a program's complaint; else it goes the way of everything."""
         self._write = write
+        self._write_error = write_error or write
+        self._error_label = "pyagent" if write_error else "error"
         self._is_spoken = is_spoken
         self._lines = SpokenLines()
         self._is_verbose = is_verbose
@@ -40,9 +50,12 @@ class PlainPrinter:
 
     def line(self, text: str) -> None:
         """Print a line of pyagent's own or of outside text."""
+        self._line(text, self._write)
+
+    def _line(self, text: str, write: Callable[[str], None]) -> None:
         self._close_stream()
         text = inert(text).rstrip("\n")
-        self._write((spoken(text) if self._is_spoken else text) + "\n")
+        write((spoken(text) if self._is_spoken else text) + "\n")
 
     def report(self, title: str, text: str) -> None:
         """Print the answer to a command."""
@@ -101,7 +114,8 @@ class PlainPrinter:
             case BlockKind.IMAGE:
                 self._once(block, f"you: [{block.title} {block.text}]".replace(" ]", "]"))
             case BlockKind.ERROR:
-                self._once(block, " ".join(part for part in (f"error: {block.text}", block.detail) if part))
+                words = " ".join(part for part in (f"{self._error_label}: {block.text}", block.detail) if part)
+                self._once(block, words, self._write_error)
             case BlockKind.BOUNDARY:
                 self._once(block, "compacted: " + " · ".join((block.text, *block.facts)))
             case BlockKind.NOTICE | BlockKind.CLEARED | BlockKind.BANNER:
@@ -115,10 +129,10 @@ class PlainPrinter:
         self._typed = ""
         self._once(block, f"you: {block.text}")
 
-    def _once(self, block: Block, text: str) -> None:
+    def _once(self, block: Block, text: str, write: Callable[[str], None] | None = None) -> None:
         if block.id not in self._printed:
             self._printed[block.id] = block.state
-            self.line(text)
+            self._line(text, write or self._write)
 
     def _put_text(self, block: Block, label: str) -> None:
         """Text that streams is printed as it comes; the end of it only closes the line."""

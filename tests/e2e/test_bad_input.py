@@ -51,6 +51,11 @@ def test_a_mistake_on_the_command_line_is_one_line_of_advice(
     assert_one_line(ran, USAGE, *words)
 
 
+@pytest.mark.parametrize("flag", ["--resume", "--view"])
+def test_a_session_that_is_not_there_is_one_line_of_advice_in_a_pipe_too(tmp_path: Path, flag: str) -> None:
+    assert_one_line(Program(tmp_path).run(flag, "nonsense"), FAILURE, "no earlier session", "pyagent")
+
+
 def test_without_credentials_a_headless_run_says_what_to_set(tmp_path: Path) -> None:
     assert_one_line(Program(tmp_path).run("-p", "hello"), FAILURE, "credentials", "ANTHROPIC_API_KEY")
 
