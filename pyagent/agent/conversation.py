@@ -106,6 +106,10 @@ async def _nothing_enclosed(prompt: SubmitPrompt) -> Enclosed:
     return Enclosed()
 
 
+def _nothing_runs() -> None:
+    """For a conversation without commands that run beside it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConversationParts:
     """What a conversation is made of; the entry point builds the real objects, tests others."""
@@ -128,6 +132,8 @@ class ConversationParts:
     """Called when a turn is over, however it ended."""
     enclose: Callable[[SubmitPrompt], Awaitable[Enclosed]] = _nothing_enclosed
     """Reads the files and images that a prompt names. Raises `PyagentError` for an image that cannot be sent."""
+    stop_errands: Callable[[], object] = _nothing_runs
+    """Interrupts what runs beside turns."""
     shell: PersonShell = field(default_factory=NoShell)
     refusal: PyagentError | None = None
     """Why nothing may be written; None for a conversation that goes on."""
@@ -225,6 +231,8 @@ class Conversation:
             case Interrupt():
                 if self._work is not None:
                     self._work.cancel()
+                else:
+                    self._parts.stop_errands()
             case RunCommand():
                 self._run_command(command)
             case AnswerPermission():

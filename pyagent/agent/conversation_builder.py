@@ -320,6 +320,7 @@ class ConversationBuilder:
                 context_for=self._tool_context,
                 is_answered=self._settings.answers_own_commands,
             ),
+            stop_errands=self._errands.stop,
             replayed=self._transcript.replayed(),
         )
 

@@ -34,6 +34,13 @@ class Errands:
 
         return handle
 
+    def stop(self) -> bool:
+        """Interrupt what runs; whether there was anything."""
+        running = [task for task in self._running if task.cancel()]
+        if running:
+            self._emit(Notice("Interrupted."))
+        return bool(running)
+
     async def _run(self, work: Errand, argument: str) -> None:
         try:
             await work(argument)

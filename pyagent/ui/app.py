@@ -364,7 +364,7 @@ class PyagentApp(PromptApp):
 
     def action_interrupt(self) -> None:
         """Stop what runs; twice in a row on an idle session, empty the input line, or go back if it is empty."""
-        if self._session.status.is_busy:
+        if self._session.status.is_busy or (self._session.is_asking_aside and not self._prompt.text):
             self._session.interrupt()
         elif self._prompt.text:
             if self._is_again("escape", ESCAPE_AGAIN_S):

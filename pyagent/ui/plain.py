@@ -72,10 +72,6 @@ QUIET_S = 3.0
 LONG_TOOL_S = 5.0
 """A tool that took longer is called out at its end: the person has turned to something else."""
 
-SIDE_ANSWER_TIMEOUT_S = 120.0
-"""How long the next input line waits for the answer to a side question, which no Ctrl+C stops: one that comes later is
-printed before the line after it."""
-
 AGAIN_S = 2.0
 """Time in which a second Ctrl+C leaves."""
 
@@ -302,7 +298,7 @@ class PlainSession:
                 case _:
                     return isinstance(event, SessionOpened | TurnFailed)
 
-        self._drain(is_over, timeout_s=SIDE_ANSWER_TIMEOUT_S if name == "btw" else None)
+        self._drain(is_over)
         if name == "init" or (name == "plan" and argument):
             self._asked_count += 1
             self._await_turn()
@@ -366,15 +362,11 @@ class PlainSession:
 
     # ── events ──
 
-    def _drain(self, is_last: Callable[[Event], bool], timeout_s: float | None = None) -> bool:
-        """Print what comes until an event ends the waiting; False when time ran out or the agent is gone."""
-        ends_at_s = None if timeout_s is None else time.monotonic() + timeout_s
+    def _drain(self, is_last: Callable[[Event], bool]) -> None:
+        """Print what comes until an event ends the waiting, or the agent is gone."""
         while not self._is_closed:
             try:
-                left_s = None if ends_at_s is None else max(0.0, ends_at_s - time.monotonic())
-                event = self._next_event(left_s)
-                if event is None:
-                    return False
+                event = self._next_event()
                 self._take(event)
             except KeyboardInterrupt:
                 if self._is_second_interrupt():
@@ -383,19 +375,14 @@ class PlainSession:
                 self._printer.line("Stopping. Ctrl+C again to leave.")
                 continue
             if is_last(event):
-                return True
-        return False
+                return
 
-    def _next_event(self, wait_s: float | None) -> Event | None:
-        """The next event, None if none comes within `wait_s` (None: wait for ever). A person may type meanwhile."""
-        ends_at_s = None if wait_s is None else time.monotonic() + wait_s
+    def _next_event(self) -> Event:
+        """The next event, however long it takes. A person may type meanwhile."""
         while True:
-            left_s = POLL_S if ends_at_s is None else min(POLL_S, ends_at_s - time.monotonic())
             try:
-                return self._inbox.get(timeout=max(left_s, 0.0))
+                return self._inbox.get(timeout=POLL_S)
             except Empty:
-                if ends_at_s is not None and time.monotonic() >= ends_at_s:
-                    return None
                 if self._asked_count:
                     self._take_typed_ahead()
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyagent.commands import Command, Interrupt, LetRunOn, RunCommand, RunShell, Shutdown, SubmitPrompt, TakeBackQueued
 from pyagent.events import (
+    CommandFinished,
     ConversationClosed,
     CostMoved,
     Event,
@@ -105,6 +106,8 @@ class SessionView:
         self._is_loading = False
         self._was_open = False
         self._is_vim_set: bool | None = None
+        self._asides = 0
+        """Side questions that wait for their answers."""
         """What the settings said when a session was last opened; what `/vim` changes stays until they say otherwise."""
         self._has_older = False
         self._is_ticking = False
@@ -135,6 +138,11 @@ class SessionView:
     def is_asking(self) -> bool:
         """Whether a question of the agent's is on the screen."""
         return self._asked is not None
+
+    @property
+    def is_asking_aside(self) -> bool:
+        """Whether a side question waits for its answer."""
+        return self._asides > 0
 
     def take(self, batch: list[Event]) -> None:
         """Show a batch of events."""
@@ -203,6 +211,8 @@ class SessionView:
                 self._prompt.give_back(text, display)
             case Report(page=AnswerPage()):
                 self._app.run_worker(self._report_when_quiet(event), group="answer")
+            case CommandFinished(name="btw"):
+                self._asides -= 1
             case Report():
                 self._report(event)
             case Notice(text=text, level="error", hint=hint):
@@ -377,7 +387,8 @@ class SessionView:
             case ("theme", ""):
                 self._pick_theme()
             case ("btw", question) if question:
-                self._app.show_hint("Asked on the side; the answer comes when it is there.", lasting_s=HINT_S)
+                self._app.show_hint("Asked on the side; its answer comes by itself · Esc drops it", lasting_s=HINT_S)
+                self._asides += 1
                 self.send(RunCommand(name, argument))
             case ("mode", ""):
                 from pyagent.ui.choosing import mode_items

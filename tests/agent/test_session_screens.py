@@ -10,7 +10,8 @@ from typing import TypeVar
 import pytest
 
 from pyagent.agent.trust import trust
-from pyagent.events import GaugeMoved, Notice, Report, SettingMoved
+from pyagent.commands import Interrupt, RunCommand
+from pyagent.events import CommandFinished, GaugeMoved, Notice, Report, SettingMoved, TurnFinished
 from pyagent.messages import JsonObject
 from pyagent.pages import (
     AnswerPage,
@@ -25,7 +26,7 @@ from pyagent.pages import (
 )
 from tests.agent.support import LiveAgent, launch_options, running_agent, state_on_disk, with_environ
 from tests.fakes.messages_server import FakeMessagesServer
-from tests.fakes.script import Answer, Script, reply, tool_use
+from tests.fakes.script import BEFORE_HEADERS, Answer, Script, reply, stall, tool_use
 
 PageT = TypeVar("PageT", bound=Page)
 
@@ -245,6 +246,17 @@ async def test_a_side_question_reads_the_conversation_and_leaves_no_trace_in_it(
     assert asked["system"] == server.message_requests[0].body["system"]
     assert "what did you say?" not in json.dumps(after["messages"])
     assert "side questions" in [row.name for row in cost.purposes]
+
+
+async def test_a_side_question_can_be_interrupted_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    script = Script([stall(reply("late"), BEFORE_HEADERS), reply("Hello.")])
+    async with FakeMessagesServer(script) as server, running_agent(launch_options(tmp_path, server.url)) as agent:
+        agent.send(RunCommand("btw", "are you there?"))
+        await server.wait_until(lambda: len(server.message_requests) == 1)
+        agent.send(Interrupt())
+        await agent.until(lambda: CommandFinished("btw") in agent.events)
+        assert Notice("Interrupted.") in agent.events
+        assert isinstance(await agent.prompt("hello"), TurnFinished)
 
 
 async def test_a_side_question_works_before_the_first_prompt(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from pyagent.agent.session_store import project_dir
 from pyagent.commands import AnswerPermission, Command, Interrupt, RunCommand, Shutdown, SubmitPrompt, TakeBackQueued
 from pyagent.events import (
+    CommandFinished,
     CompactionEnded,
     CompactionProgress,
     CompactionStarted,
@@ -153,6 +154,16 @@ async def test_escape_interrupts_a_running_turn_and_does_nothing_to_an_idle_one(
         await s.pilot.press("escape")
         assert s.agent.sent(Interrupt) == []
         await s.emit(TurnStarted("u0"))
+        await s.pilot.press("escape")
+        assert s.agent.sent(Interrupt) == [Interrupt()]
+
+
+async def test_escape_drops_a_side_question_that_waits_for_its_answer(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.type("/btw what is this?", "enter")
+        await s.pilot.press("escape")
+        assert s.agent.sent(Interrupt) == [Interrupt()]
+        await s.emit(CommandFinished("btw"))
         await s.pilot.press("escape")
         assert s.agent.sent(Interrupt) == [Interrupt()]
 
