@@ -44,6 +44,13 @@ class Interrupt:
 
 
 @dataclass(frozen=True, slots=True)
+class VimModeMoved:
+    """The input line's vim mode changed; empty: it is no longer edited as vim does."""
+
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunCommand:
     """A slash command the agent answers: `compact`, `context`, `cost`, `clear`, `model`, `mode`, `rename` …"""
 
@@ -85,6 +92,7 @@ Command: TypeAlias = (
     | LetRunOn
     | TakeBackQueued
     | Interrupt
+    | VimModeMoved
     | RunCommand
     | AnswerPermission
     | AnswerQuestion

@@ -28,6 +28,7 @@ from pyagent.commands import (
     Shutdown,
     SubmitPrompt,
     TakeBackQueued,
+    VimModeMoved,
 )
 from pyagent.errors import PyagentError, UsageError
 from pyagent.events import (
@@ -110,6 +111,10 @@ def _nothing_runs() -> None:
     """For a conversation without commands that run beside it."""
 
 
+def _nothing_shown(mode: str) -> None:
+    """For a conversation without a status line."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConversationParts:
     """What a conversation is made of; the entry point builds the real objects, tests others."""
@@ -134,6 +139,8 @@ class ConversationParts:
     """Reads the files and images that a prompt names. Raises `PyagentError` for an image that cannot be sent."""
     stop_errands: Callable[[], object] = _nothing_runs
     """Interrupts what runs beside turns."""
+    show_vim_mode: Callable[[str], None] = _nothing_shown
+    """Told of the input line's mode in vim editing."""
     shell: PersonShell = field(default_factory=NoShell)
     refusal: PyagentError | None = None
     """Why nothing may be written; None for a conversation that goes on."""
@@ -233,6 +240,8 @@ class Conversation:
                     self._work.cancel()
                 else:
                     self._parts.stop_errands()
+            case VimModeMoved(mode=mode):
+                self._parts.show_vim_mode(mode)
             case RunCommand():
                 self._run_command(command)
             case AnswerPermission():

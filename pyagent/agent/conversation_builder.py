@@ -17,6 +17,7 @@ from pyagent.agent.conversation import Conversation, ConversationParts
 from pyagent.agent.errands import Errands
 from pyagent.agent.first_words import FirstWords
 from pyagent.agent.gatekeeper import SessionGatekeeper
+from pyagent.agent.git_state import git_place
 from pyagent.agent.journal import Journal, new_uuid
 from pyagent.agent.long_wait import asks_to_wait
 from pyagent.agent.memory_files import LoadedMemory, load_memory_files
@@ -82,6 +83,7 @@ class ConversationBuilder:
         self._profiles, self._tools = profiles, tools
         self._source = "sdk" if self._options.is_headless else "repl_main_thread"
         self._folders = SessionFolders(shared, journal)
+        self._vim_mode = ""
         self._status_line = StatusLine(
             command=lambda: "" if shared.options.is_headless else shared.book.settings.status_line_command,
             facts=self._status_line_facts,
@@ -321,6 +323,7 @@ class ConversationBuilder:
                 is_answered=self._settings.answers_own_commands,
             ),
             stop_errands=self._errands.stop,
+            show_vim_mode=self._show_vim_mode,
             replayed=self._transcript.replayed(),
         )
 
@@ -369,7 +372,11 @@ class ConversationBuilder:
             emit=self._emit,
         )
 
-    def _status_line_facts(self) -> JsonObject:
+    def _show_vim_mode(self, mode: str) -> None:
+        self._vim_mode = mode
+        self._status_line.run_soon()
+
+    async def _status_line_facts(self) -> JsonObject:
         state, profile = self._journal.state, self._profiles.current
         facts = StatusLineFacts(
             session_id=self._session.session_id,
@@ -384,6 +391,8 @@ class ConversationBuilder:
             has_thinking=(profile.thinking or {}).get("type") not in (None, "disabled"),
             open_for_s=self._shared.open_for_s(),
             mode=self._gatekeeper.engine.mode,
+            git_place=await git_place(self._folders.cwd),
+            vim_mode=self._vim_mode,
         )
         return status_line_input(facts, state)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyagent.agent.background import in_daemon_thread
 from pyagent.agent.user_git import GitSilentError, UserGit
+from pyagent.messages import JsonObject
 
 MAX_STATUS_PATHS = 20
 """Paths of the summary: enough to see what is going on, few enough for a work tree in which everything changed."""
@@ -22,6 +23,12 @@ SHORT_HASH_CHARS = 8
 MAX_HEAD_BYTES = 4_096
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+_REMOTE = re.compile(
+    r"(?:(?:https?|ssh|git)://(?:[^/@]*@)?|(?:[\w.-]+@)(?=[^/]*:))(?P<host>[^/:@]+)(?::\d+(?=/))?[:/]/?"
+    r"(?P<owner>[^:]+)/(?P<name>[^/]+?)(?:\.git)?/?"
+)
+"""`https://host/owner/name.git`, `ssh://git@host:22/owner/name`, `git@host:owner/name`; groups of groups are owners."""
 
 
 def branch_of(cwd: Path) -> str:
@@ -70,6 +77,37 @@ async def git_summary(cwd: Path, *, timeout_s: float = SUMMARY_TIMEOUT_S) -> str
         return await asyncio.wait_for(asyncio.wrap_future(work), timeout_s)
     except TimeoutError:
         return ""
+
+
+async def git_place(cwd: Path, *, timeout_s: float = SUMMARY_TIMEOUT_S) -> JsonObject:
+    """`repo` with `host`, `owner` and `name` of the remote `origin`, and `git_worktree`, the name of a linked work
+    tree: as far as there are any. Never raises."""
+    deadline = time.monotonic() + timeout_s
+    work = in_daemon_thread(lambda: _place(cwd, deadline), name="git-place")
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(work), timeout_s)
+    except TimeoutError:
+        return {}
+
+
+def _place(cwd: Path, deadline: float) -> JsonObject:
+    place: JsonObject = {}
+    try:
+        git = UserGit(cwd, deadline)
+        folder = Path(_text(git.run("rev-parse", "--absolute-git-dir")))
+        if folder.parent.name == "worktrees":
+            place["git_worktree"] = folder.name
+        if repo := repo_of(_text(git.run("config", "--get", "remote.origin.url"))):
+            place["repo"] = repo
+    except GitSilentError:
+        return place
+    return place
+
+
+def repo_of(url: str) -> JsonObject:
+    """Host, owner and name in the address of a remote; empty for a path and anything else without them."""
+    found = _REMOTE.fullmatch(url)
+    return {} if found is None else found.groupdict()
 
 
 def _summary(cwd: Path, deadline: float) -> str:

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,7 +59,10 @@ class StatusLineFacts:
     has_thinking: bool
     open_for_s: float
     mode: str
-    git_worktree: str = ""
+    git_place: JsonObject
+    """`repo` and `git_worktree`, as `git_state.git_place` gives them."""
+    vim_mode: str
+    """Of the input line; empty while it is not edited as vim does."""
 
 
 def status_line_input(facts: StatusLineFacts, state: ConversationState) -> JsonObject:
@@ -74,9 +77,8 @@ def status_line_input(facts: StatusLineFacts, state: ConversationState) -> JsonO
         "current_dir": facts.cwd,
         "project_dir": facts.project_dir,
         "added_dirs": list(facts.added_dirs),
+        **facts.git_place,
     }
-    if facts.git_worktree:
-        workspace["git_worktree"] = facts.git_worktree
     return {
         "hook_event_name": "Status",
         "session_id": facts.session_id,
@@ -112,6 +114,7 @@ def status_line_input(facts: StatusLineFacts, state: ConversationState) -> JsonO
         "effort": {"level": facts.effort or "default"},
         "thinking": {"enabled": facts.has_thinking},
         "permission_mode": facts.mode,
+        **({"vim": {"mode": facts.vim_mode}} if facts.vim_mode else {}),
     }
 
 
@@ -132,7 +135,7 @@ class StatusLine:
         self,
         *,
         command: Callable[[], str],
-        facts: Callable[[], JsonObject],
+        facts: Callable[[], Awaitable[JsonObject]],
         environ: Mapping[str, str],
         cwd: Callable[[], Path],
         emit: EventSink,
@@ -152,8 +155,11 @@ class StatusLine:
 
     def watch(self, event: Event) -> None:
         """Take note of an event on its way to the front end."""
-        if not isinstance(event, _TRIGGERS):
-            return
+        if isinstance(event, _TRIGGERS):
+            self.run_soon()
+
+    def run_soon(self) -> None:
+        """Something the program is told has changed."""
         if not self._command() and not self._rows:
             return
         self._is_due = True
@@ -172,7 +178,7 @@ class StatusLine:
 
     async def _rows_of(self, command: str) -> tuple[str, ...] | None:
         """The rows; None where there are none to be had."""
-        given = json.dumps(self._facts(), ensure_ascii=True).encode()
+        given = json.dumps(await self._facts(), ensure_ascii=True).encode()
         try:
             process = await asyncio.create_subprocess_exec(
                 "/bin/sh",

@@ -97,6 +97,13 @@ class Prompt(TextArea):
     class HelpRequested(Message):
         """`?` in an empty prompt."""
 
+    class VimModeMoved(Message):
+        """Vim's mode is another one; empty: the line is not edited as vim does."""
+
+        def __init__(self, mode: str) -> None:
+            super().__init__()
+            self.mode = mode
+
     class ImageRequested(Message):
         """The user wants the clipboard's image; answer with `Prompt.add_images`, or `Prompt.action_paste`."""
 
@@ -293,6 +300,8 @@ class Prompt(TextArea):
         """The words on the border: what the line will be, and vim's mode."""
         words = input_kind(self.text[:4_000]).value, self._vim.mode_word if self._vim is not None else ""
         if (self.border_title or "", self.border_subtitle or "") != words:
+            if (self.border_subtitle or "") != words[1]:
+                self.post_message(self.VimModeMoved(words[1]))
             self.border_title, self.border_subtitle = words
 
     def _ask_for_help(self) -> None:

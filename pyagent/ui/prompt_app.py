@@ -10,6 +10,7 @@ from textual.app import App
 from textual.message import Message
 from textual.timer import Timer
 
+from pyagent.commands import VimModeMoved
 from pyagent.ui.busy import BusyLine
 from pyagent.ui.editor import edited_in_place, edited_text
 from pyagent.ui.prompt import Prompt
@@ -89,6 +90,9 @@ class PromptApp(App[int]):
 
     def on_prompt_help_requested(self) -> None:
         self.action_help()
+
+    def on_prompt_vim_mode_moved(self, event: Prompt.VimModeMoved) -> None:
+        self._session.send(VimModeMoved(event.mode))
 
     def on_prompt_editor_requested(self, event: Prompt.EditorRequested) -> None:
         with self.suspend():

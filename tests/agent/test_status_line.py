@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pyagent.agent.git_state import repo_of
 from pyagent.agent.status_line import current_usage
+from pyagent.commands import VimModeMoved
 from pyagent.events import CompactionFinished, Notice, StatusLineMoved
 from pyagent.log import Boundary
 from pyagent.messages import JsonObject
@@ -75,6 +79,52 @@ async def test_the_program_is_told_the_session_s_facts_and_its_rows_are_shown(tm
     assert window["used_percentage"] == round(100 * sent / window["context_window_size"], 1)
     assert window["remaining_percentage"] == pytest.approx(100 - window["used_percentage"])
     assert after["workspace"]["project_dir"] == str(agent.options.cwd)
+
+
+def linked_work_tree(repository: Path) -> Path:
+    """A work tree beside a new repository that has a remote."""
+    for arguments in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first"],
+        ["remote", "add", "origin", "git@example.com:group/project.git"],
+        ["worktree", "add", "-q", "../beside"],
+    ):
+        subprocess.run(["git", *arguments], cwd=repository, check=True)
+    return repository.parent / "beside"
+
+
+async def test_the_program_is_told_of_the_repository_its_linked_work_tree_and_vims_mode(tmp_path: Path) -> None:
+    seen = tmp_path / "seen.json"
+    async with FakeMessagesServer(Script([])) as server:
+        options = launch_options(tmp_path, server.url, is_headless=False)
+        async with running_agent(replace(options, cwd=linked_work_tree(options.cwd))) as agent:
+            agent.send(VimModeMoved("NORMAL"))
+            await settled(agent, f"cat > {seen}; grep -oE 'NORMAL|INSERT' {seen}")
+            await agent.until(lambda: rows_of(agent) == ("NORMAL",))
+            agent.send(VimModeMoved("INSERT"))
+            await agent.until(lambda: rows_of(agent) == ("INSERT",))
+    facts = told(seen)
+    assert facts["vim"] == {"mode": "INSERT"}
+    assert facts["workspace"]["repo"] == {"host": "example.com", "owner": "group", "name": "project"}
+    assert facts["workspace"]["git_worktree"] == "beside"
+
+
+@pytest.mark.parametrize(
+    ("url", "repo"),
+    [
+        ("https://example.com/owner/name.git", ("example.com", "owner", "name")),
+        ("https://user:word@example.com:8443/owner/name/", ("example.com", "owner", "name")),
+        ("ssh://git@example.com:22/owner/name", ("example.com", "owner", "name")),
+        ("git@example.com:group/sub/name.git", ("example.com", "group/sub", "name")),
+        ("git@example.com:/owner/name", ("example.com", "owner", "name")),
+        ("/srv/git/name.git", None),
+        ("../name", None),
+        ("file:///srv/git/name.git", None),
+        ("", None),
+    ],
+)
+def test_a_remotes_address_names_host_owner_and_repository(url: str, repo: tuple[str, str, str] | None) -> None:
+    assert repo_of(url) == ({} if repo is None else dict(zip(("host", "owner", "name"), repo, strict=True)))
 
 
 async def test_right_after_a_compaction_there_is_no_current_usage(tmp_path: Path) -> None:
