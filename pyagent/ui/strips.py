@@ -61,10 +61,6 @@ class StripCache:
         self._strips.move_to_end(line)
         return strip
 
-    def clear(self) -> None:
-        """Forget all (after a change of theme)."""
-        self._strips.clear()
-
 
 def _instead(control: re.Match[str]) -> str:
     return " " if control.group() == "\t" else "\ufffd"

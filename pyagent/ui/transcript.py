@@ -12,11 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Offset, Size
+from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.reactive import Reactive, reactive
 from textual.scroll_view import ScrollView
@@ -25,11 +23,10 @@ from textual.strip import Strip
 
 from pyagent.ui.block_view import MAX_DETAIL_ROWS
 from pyagent.ui.blocks import FOLDED_BY_DEFAULT, Block, BlockKind
-from pyagent.ui.file_links import with_file_links
 from pyagent.ui.lines import BLANK_LINE, Line, join_copied
-from pyagent.ui.strips import StripCache, line_strip, painted
-from pyagent.ui.theme import Palette, palette
+from pyagent.ui.theme import palette
 from pyagent.ui.transcript_model import Rendered, TranscriptModel
+from pyagent.ui.transcript_rows import Overlay, RowPainter
 from pyagent.ui.transcript_search import TranscriptSearch
 
 _ROW_BITS = 20
@@ -111,9 +108,7 @@ class Transcript(ScrollView, can_focus=True):
         self._model = TranscriptModel(detail_rows=detail_rows)
         self._batch_depth = 0
         self._is_placing = False
-        self._palette: Palette | None = None
-        self._strips = StripCache()
-        self._base = Style.null()
+        self._made_painter: RowPainter | None = None
         self._search = TranscriptSearch(self._model)
         self._mouse_down_at: Offset | None = None
         self._linked_folder: Path | None = None
@@ -128,7 +123,7 @@ class Transcript(ScrollView, can_focus=True):
     @linked_folder.setter
     def linked_folder(self, folder: Path | None) -> None:
         self._linked_folder = folder
-        self._strips.clear()
+        self._made_painter = None
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -299,8 +294,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._palette = None
-        self._strips.clear()
+        self._made_painter = None
 
     # Going places
 
@@ -487,66 +481,58 @@ class Transcript(ScrollView, can_focus=True):
     def _pill_cells(self) -> int:
         return len(self._pill_text()) + 2
 
-    def _colours(self) -> Palette:
-        if self._palette is None:
-            self._palette = palette(self.app.theme, is_dark=self.app.current_theme.dark)
-            self._base = self.rich_style
-        return self._palette
+    @property
+    def _painter(self) -> RowPainter:
+        if self._made_painter is None:
+            colours = palette(self.app.theme, is_dark=self.app.current_theme.dark)
+            self._made_painter = RowPainter(colours, self.rich_style, self._linked_folder)
+        return self._made_painter
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """As every widget's, without what rows need that have borders, padding or tints; so a row that only moves is
+        not drawn anew: the strip it had keeps its crops and terminal codes."""
+        width_cells, background = self.region.width, self.background_colors[1]
+        filters, base = self.get_line_filters(), self._painter.base
+        strips = []
+        for y in crop.line_range:
+            strip = self.render_line(y).adjust_cell_length(width_cells, base)
+            for line_filter in filters:
+                strip = strip.apply_filter(line_filter, background)
+            strips.append(strip.crop(*crop.column_span))
+        return strips
 
     def render_line(self, y: int) -> Strip:
-        colours = self._colours()
-        width_cells = self.scrollable_content_region.width
+        painter, width_cells = self._painter, self.scrollable_content_region.width
         row = self.scroll_offset.y + y
         if row >= self._model.heights.total:
-            strip = Strip.blank(width_cells, self._base)
-            end = max(0, len(self._model) - 1)
-            strip = strip.apply_offsets(0, (end + 1 << _ROW_BITS) - 1)
+            strip = painter.blank(width_cells, (max(1, len(self._model)) << _ROW_BITS) - 1)
         else:
             index, number = self._model.heights.at(row)
             rendered = self._model.rendered(index)
+            place = index << _ROW_BITS | number
             if number >= len(rendered.lines):
-                strip = Strip.blank(width_cells, self._base)
+                strip = painter.blank(width_cells, place)
             else:
-                strip = self._row_strip(index, number, rendered, width_cells, colours)
+                strip = painter.row(
+                    rendered.lines[number], width_cells, place, self._overlays(index, number, place, rendered)
+                )
         if self.unseen_lines and y == self._view_rows - 1:
-            strip = self._with_pill(strip, width_cells, colours)
+            strip = painter.with_pill(strip, self._pill_text())
         return strip
 
-    def _row_strip(self, index: int, number: int, rendered: Rendered, width_cells: int, colours: Palette) -> Strip:
-        y = index << _ROW_BITS | number
-        line = rendered.lines[number]
-        base_strip = self._strips.strip(
-            line, width_cells, lambda: line_strip(self._linked(line), colours, width_cells, self._base)
-        )
-        ranges = self._overlays(index, number, y, rendered, colours)
-        if ranges:
-            return painted(base_strip, ranges).apply_offsets(0, y)
-        return base_strip.apply_offsets(0, y)
-
-    def _linked(self, line: Line) -> Line:
-        return line if self._linked_folder is None else with_file_links(line, self._linked_folder)
-
-    def _overlays(
-        self, index: int, number: int, y: int, rendered: Rendered, colours: Palette
-    ) -> list[tuple[int, int, Style]]:
+    def _overlays(self, index: int, number: int, place: int, rendered: Rendered) -> list[Overlay]:
         """What is painted over a row: the chosen block, search matches, the selection."""
-        ranges: list[tuple[int, int, Style]] = []
+        overlays: list[Overlay] = []
         if self._model[index].id == self.current_id and number == self._first_row(index):
-            ranges.append((0, -1, colours.style("fill.current")))
+            overlays.append((0, -1, "fill.current"))
         for start, end, is_current in self._search.pieces(index, number):
-            ranges.append((start, end, colours.style("found.current" if is_current else "found")))
+            overlays.append((start, end, "found.current" if is_current else "found"))
         selection = self.text_selection
-        span = selection.get_span(y) if selection is not None else None
+        span = selection.get_span(place) if selection is not None else None
         if span is not None and rendered.lines[number].text:
             line = rendered.lines[number]
             end = len(line.text) if span[1] < 0 else span[1]
             start = max(span[0], line.gutter_chars)
             if start < end:
-                ranges.append((start, end, colours.style("selection")))
-        return ranges
-
-    def _with_pill(self, strip: Strip, width_cells: int, colours: Palette) -> Strip:
-        text = self._pill_text()
-        start = max(0, width_cells - len(text) - 1)
-        pill = Strip([Segment(text, self._base + colours.style("pill"))], len(text))
-        return Strip.join([strip.crop(0, start), pill, strip.crop(start + len(text), width_cells)])
+                overlays.append((start, end, "selection"))
+        return overlays

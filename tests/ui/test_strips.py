@@ -10,6 +10,8 @@ from textual.strip import Strip
 
 from pyagent.ui.lines import plain_line
 from pyagent.ui.strips import KEPT_STRIP_COUNT, STRIPS_BETWEEN_SWEEPS, StripCache
+from pyagent.ui.theme import DARK, palette
+from pyagent.ui.transcript_rows import RowPainter
 
 
 def fill(cache: StripCache, count: int) -> None:
@@ -34,3 +36,20 @@ def test_what_textual_keeps_of_styles_and_of_closed_dialogs_is_swept_as_rows_are
     fill(StripCache(), STRIPS_BETWEEN_SWEEPS)
     assert not StylesCache.get_inner_outer.cache_info().currsize
     assert not Strip.render_ansi.cache_info().currsize
+
+
+def test_a_row_that_only_moves_on_the_screen_is_not_drawn_anew() -> None:
+    painter = RowPainter(palette(DARK), Style.null(), None)
+    line = plain_line("a line")
+    first = painter.row(line, 40, 7, [])
+    assert painter.row(line, 40, 7, []) is first
+    assert painter.row(line, 30, 7, []).cell_length == 30
+    assert painter.row(line, 40, 8, []) is not first
+
+
+def test_what_is_laid_over_a_row_goes_with_it() -> None:
+    painter = RowPainter(palette(DARK), Style.null(), None)
+    line = plain_line("a line")
+    plain = painter.row(line, 40, 7, [])
+    assert list(painter.row(line, 40, 7, [(0, 1, "found")])) != list(plain)
+    assert painter.row(line, 40, 7, []) is plain
