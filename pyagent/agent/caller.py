@@ -64,6 +64,8 @@ class CallManner:
     """A fallback model may answer, from then on until the next prompt."""
     may_answer_shorter: bool = False
     """Where prompt and answer together are too long, a shorter answer will do."""
+    broken_stream_attempts: int | None = None
+    """How many streams may break before the call has failed; None leaves it to the policy."""
 
 
 @dataclass(slots=True)
@@ -147,6 +149,7 @@ class ModelCaller:
             on_failure=lambda failure: self._bill_failure(failure, posting),
             sends_wire_events=manner.sends_wire_events,
             is_id_taken=lambda use_id: posting.subject.view.tool_use(use_id) is not None,
+            broken_stream_attempts=manner.broken_stream_attempts,
         )
         if response.input_transformations:
             _log.warning("the server left thinking out: %s", response.input_transformations)

@@ -226,6 +226,7 @@ class ConversationBuilder:
                 store=self._shared.desk.store,
                 endpoint=self._model.endpoint,
                 emit=self._emit,
+                clock=self._journal.clock,
             ),
         )
         return PipelineKeeper(

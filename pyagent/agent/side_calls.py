@@ -40,18 +40,24 @@ class SideCalls:
         emit: CallSink = lambda event: None,
         *,
         is_awaited: bool = False,
+        broken_stream_attempts: int | None = None,
     ) -> Response:
         """The response to what `make` makes of a view. `source` is the query source it is billed under.
 
         `is_awaited`: nothing else happens meanwhile, so that a repair of the conversation's own view is written, and
-        a fallback model may answer.
+        a fallback model may answer. `broken_stream_attempts` is the manner's (`CallManner`).
 
         Raises:
             ApiFailure: the call cannot succeed; what a broken stream has used is billed.
             asyncio.CancelledError: what the server had reported by then is billed.
         """
         fork = _Fork(view, make, self._journal if is_awaited else None)
-        manner = CallManner(source, sends_wire_events=True, may_fall_back=is_awaited)
+        manner = CallManner(
+            source,
+            sends_wire_events=True,
+            may_fall_back=is_awaited,
+            broken_stream_attempts=broken_stream_attempts,
+        )
         watch = _UsageWatch(emit)
         try:
             response = await self._caller.call(fork, manner, watch)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyagent.agent.journal import Clock
 from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.side_calls import SideCalls
+from pyagent.agent.summarizer import ProgressMeter
 from pyagent.agent.wire.capabilities import CapabilityStore
 from pyagent.agent.wire.context_management import compaction_field, summary_block
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
-from pyagent.agent.wire.retry import CallEvent
+from pyagent.compaction.full import MAX_COMPACT_STREAMING_RETRIES
 from pyagent.compaction.ports import SignedSummary
-from pyagent.events import EventSink, RetryScheduled, StreamSilent
+from pyagent.events import EventSink
 from pyagent.view import View
 
 SOURCE = "compact"
@@ -39,6 +41,7 @@ class SummarySigner:
         store: CapabilityStore,
         endpoint: Callable[[], str],
         emit: EventSink,
+        clock: Clock,
     ) -> None:
         self._calls = calls
         self._profiles = profiles
@@ -46,6 +49,7 @@ class SummarySigner:
         self._store = store
         self._endpoint = endpoint
         self._emit = emit
+        self._clock = clock
 
     def is_available(self) -> bool:
         model = self._profiles.model
@@ -62,14 +66,15 @@ class SummarySigner:
             return plan
 
         # No fallback model: it would have to sign for a prefix that is not its own.
-        response = await self._calls.call(view, make, SOURCE, self._pass_on)
+        response = await self._calls.call(
+            view,
+            make,
+            SOURCE,
+            ProgressMeter(self._clock, self._emit),
+            broken_stream_attempts=1 + MAX_COMPACT_STREAMING_RETRIES,
+        )
         block = summary_block(response)
         if block is None:
             return None
         signed = {"block": block, "prefix_digest": digest}
         return SignedSummary(str(block["content"]), signed, response.usage, self._calls.price(response))
-
-    def _pass_on(self, event: CallEvent) -> None:
-        """Of the call, only its waits are for the person."""
-        if isinstance(event, RetryScheduled | StreamSilent):
-            self._emit(event)

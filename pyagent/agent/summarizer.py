@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyagent.agent.journal import Journal
+from pyagent.agent.journal import Clock, Journal
 from pyagent.agent.profile_book import ProfileBook
 from pyagent.agent.side_calls import SideCalls
 from pyagent.agent.wire.body import Marks
@@ -13,7 +13,7 @@ from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
 from pyagent.agent.wire.retry import CallEvent
 from pyagent.compaction.ports import SummaryAnswer, SummaryRequest
-from pyagent.events import CompactionProgress, EventSink, RetryScheduled, StreamSilent, TextDelta
+from pyagent.events import CompactionProgress, EventSink, RequestStarted, RetryScheduled, StreamSilent, TextDelta
 from pyagent.log import AssistantEntry, Payload, Record, UserEntry
 from pyagent.messages import (
     Block,
@@ -79,7 +79,15 @@ class ForkSummarizer:
             plan = RequestPlan(profile, Renderer().render(view, profile), Marks())
             return replace(plan.fork(instruction, max_tokens=max_tokens), marks=Marks())
 
-        response = await self._calls.call(view, make, self._source, self._progress(), is_awaited=self._is_awaited)
+        response = await self._calls.call(
+            view,
+            make,
+            self._source,
+            ProgressMeter(self._journal.clock, self._emit),
+            is_awaited=self._is_awaited,
+            # The full compact counts them itself: asked for again here too, one compaction could cost thirty prompts.
+            broken_stream_attempts=1,
+        )
         return SummaryAnswer(response.content, response.stop_reason, response.usage, self._calls.price(response))
 
     def _with_refusal(self, view: View, request: SummaryRequest) -> View:
@@ -99,17 +107,14 @@ class ForkSummarizer:
         """An item that is in no log."""
         return ViewItem(Record(self._journal.state.next_seq, self._journal.new_uuid(), self._journal.clock(), payload))
 
-    def _progress(self) -> _ProgressMeter:
-        return _ProgressMeter(self._journal, self._emit)
 
-
-class _ProgressMeter:
+class ProgressMeter:
     """Turns the summary's stream into progress; nothing of its text is shown before the boundary stands."""
 
-    def __init__(self, journal: Journal, emit: EventSink) -> None:
-        self._journal = journal
+    def __init__(self, clock: Clock, emit: EventSink) -> None:
+        self._clock = clock
         self._emit = emit
-        self._started_at = journal.clock()
+        self._started_at = clock()
         self._chars = self._shown_chars = 0
 
     def __call__(self, event: CallEvent) -> None:
@@ -117,13 +122,20 @@ class _ProgressMeter:
             case TextDelta(text=text):
                 self._chars += len(text)
                 if self._chars - self._shown_chars >= CHARS_PER_PROGRESS:
-                    self._shown_chars = self._chars
-                    elapsed_s = (self._journal.clock() - self._started_at).total_seconds()
-                    self._emit(CompactionProgress(int(self._chars / CHARS_PER_TOKEN), elapsed_s))
+                    self._tell()
+            case RequestStarted():
+                # The wait for this attempt is over, and nothing is left of those before it.
+                self._chars = 0
+                self._tell()
             case RetryScheduled() | StreamSilent():
                 self._emit(event)
             case _:
                 pass
+
+    def _tell(self) -> None:
+        self._shown_chars = self._chars
+        elapsed_s = (self._clock() - self._started_at).total_seconds()
+        self._emit(CompactionProgress(int(self._chars / CHARS_PER_TOKEN), elapsed_s))
 
 
 def thinking_tokens(profile: RequestProfile) -> int:

@@ -26,7 +26,7 @@ from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
 from pyagent.agent.wire.retry import CallWaits, LongWaitFailure, RetryPolicy
 from pyagent.compaction.ports import SummaryAnswer, SummaryRequest
-from pyagent.events import Event, Notice
+from pyagent.events import CompactionProgress, Event, Notice, RetryScheduled
 from pyagent.log import CallCost, NoticeShown, Payload, Repair, UserEntry
 from pyagent.messages import ImageBlock, JsonObject, TextBlock
 from pyagent.state import ConversationState
@@ -256,3 +256,13 @@ async def test_what_a_broken_side_call_used_is_billed_once(tmp_path: Path) -> No
         with pytest.raises(ApiFailure):
             await at.summarize()
     assert [cost.source for cost in at.written(CallCost)] == ["compact"]
+
+
+async def test_once_the_wait_is_over_a_summary_is_shown_as_under_way_again(tmp_path: Path) -> None:
+    async def at_once(delay_s: float) -> None:
+        """No time passes."""
+
+    busy = http_error(529, "overloaded_error", "busy")
+    async with desk(tmp_path, *said(), answers=[busy, "the summary"], waits=CallWaits(sleep=at_once)) as at:
+        await at.summarize()
+    assert [type(event) for event in at.events] == [CompactionProgress, RetryScheduled, CompactionProgress]

@@ -29,6 +29,7 @@ from pyagent.events import (
     ReplayFinished,
     Report,
     RequestStarted,
+    RetryScheduled,
     TextDelta,
     TurnFailed,
     TurnFinished,
@@ -293,6 +294,10 @@ async def test_a_compaction_in_the_middle_of_a_turn_counts_its_own_seconds_and_t
         await s.emit(CompactionProgress(1_234, 7.0))
         s.view.tick()
         assert s.busy_words[2:] == "Compacting · summary 1 234 tokens · 7.0 s · esc to interrupt"
+        await s.emit(RetryScheduled(1, 10, 4.0, "overloaded", 529))
+        assert "Retrying in 4 s" in s.busy_words
+        await s.emit(CompactionProgress(0, 11.0))
+        assert s.busy_words[2:] == "Compacting · 7.0 s · esc to interrupt"
         await s.emit(CompactionEnded("failed", "no answer"))
         s.view.tick()
         assert "67 s" in s.busy_words or "1 min" in s.busy_words

@@ -87,18 +87,20 @@ async def call_model(
     sends_wire_events: bool = False,
     is_id_taken: Callable[[str], bool] = lambda tool_id: False,
     infers_stop_reason: bool = True,
+    broken_stream_attempts: int | None = None,
 ) -> Response:
     """The response to a request, after as many attempts as the policy allows.
 
     `next_request` is asked for a request to a fallback model when this one stays overloaded or out of reach.
     `agree_to_wait` is asked when the server names a wait beyond the policy's cap. `on_failure` sees every failed
-    attempt (what a broken stream has used is billed).
+    attempt (what a broken stream has used is billed). `broken_stream_attempts` limits how many streams may break: each
+    has used its whole prompt, so whoever asks again anyway sets a limit; None leaves it to the policy.
 
     Raises:
         LongWaitFailure: nobody agreed to a wait beyond the policy's cap.
         ApiFailure: the call cannot succeed, or did not within the attempts.
     """
-    attempt = overloads = 0
+    attempt = overloads = broken = 0
     while True:
         attempt += 1
         try:
@@ -106,6 +108,9 @@ async def call_model(
         except ApiFailure as failure:
             on_failure(failure)
             overloads = overloads + 1 if _is_overload(failure) else 0
+            broken += isinstance(failure, BrokenStreamFailure)
+            if broken_stream_attempts is not None and broken >= broken_stream_attempts:
+                raise
             is_last = not failure.is_retryable or attempt >= policy.max_attempts
             is_long = (failure.retry_after_s or 0.0) > policy.retry_after_cap_s
             if failure.is_retryable and (is_last or is_long or overloads >= OVERLOADS_BEFORE_FALLBACK_COUNT):

@@ -309,6 +309,23 @@ async def test_attempts_run_out() -> None:
     assert len(call.waits.seconds) == 2
 
 
+async def test_streams_may_break_as_often_as_the_caller_says_whatever_else_is_tried_again() -> None:
+    broken = eof(TALK, after_deltas(2))
+    async with FakeMessagesServer(Script([broken, overloaded(), overloaded(), broken])) as server:
+        call = Call(server)
+        with pytest.raises(BrokenStreamFailure):
+            await call_model(
+                call.client,
+                call.request(),
+                sleep=call.waits,
+                next_request=lambda failure: call.request(),
+                broken_stream_attempts=2,
+            )
+        await call.client.close()
+        server.assert_finished()
+    assert len(call.waits.seconds) == 3
+
+
 async def test_a_model_that_stays_overloaded_hands_over_to_its_fallback() -> None:
     async with FakeMessagesServer(Script([overloaded(), overloaded(), overloaded(), "from haiku"])) as server:
         call = Call(server)

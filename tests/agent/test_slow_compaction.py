@@ -1,0 +1,178 @@
+"""Summaries that take their time, break off or never come: over the wire, with time that is moved by hand."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+from pyagent.commands import RunCommand, SubmitPrompt
+from pyagent.compaction.full import MAX_COMPACT_STREAMING_RETRIES
+from pyagent.events import (
+    CompactionEnded,
+    CompactionFinished,
+    CompactionProgress,
+    CompactionStarted,
+    RecordCommitted,
+    StreamSilent,
+    TurnFinished,
+)
+from pyagent.log import Boundary
+from tests.agent.background import FORGETFUL_SUMMARY, Worker
+from tests.agent.moved_time import move_time, run_on_movable_loop
+from tests.agent.support import LiveAgent, SteadyClock, launch_options, running_agent, state_on_disk, with_environ
+from tests.fakes.messages_server import FakeMessagesServer
+from tests.fakes.script import Answer, Request, after_deltas, eof, reply, stall, tool_use
+
+WINDOW_TOKENS = 60_000
+IDLE_LIMIT_S = 30.0
+GAP_S = 15.0
+GAPS = 5
+"""75 s in all: more than twice what a stream may be silent, as half of all real summaries last more than a minute."""
+DELTA_CHARS = 500
+"""More than is written between two tellings of progress."""
+ENVIRON = {
+    "PYAGENT_SESSION_MEMORY": "0",
+    "CLAUDE_STREAM_IDLE_TIMEOUT_MS": str(int(IDLE_LIMIT_S * 1_000)),
+    "API_TIMEOUT_MS": str(int(IDLE_LIMIT_S * 1_000)),
+}
+PROGRESS_OF_TWO = [0, 138, 277]
+"""Tokens told of while two deltas of a summary come: half a thousand characters at 3.6 a token."""
+SUMMARY_ATTEMPTS = 1 + MAX_COMPACT_STREAMING_RETRIES
+LONG_SUMMARY = FORGETFUL_SUMMARY.replace("Some work.", "Some work was done. " * 200)
+
+
+def work(*calls_at_once: int) -> Callable[[Request], Answer]:
+    """One turn for each number: so many calls side by side, then a closing word; after that only words."""
+    ids = itertools.count()
+    command = "yes 'the quick brown fox jumps over the lazy dog' | head -n 190 # {}"
+    steps: deque[Answer] = deque()
+    for count in calls_at_once:
+        uses = [tool_use("Bash", {"command": command.format(next(ids))}) for _ in range(count)]
+        steps += [reply(*uses), reply("Done.")]
+    return lambda request: steps.popleft() if steps else reply("Fine.")
+
+
+WORK = {"manual": (1, 2), "auto": (2, 8)}
+"""What happens before: with `auto`, the second turn crosses the trigger at once, so that no draft was made before."""
+
+
+def slow_summary() -> Answer:
+    """Silent after each of the first deltas, until the server is told to go on."""
+    whole = reply(LONG_SUMMARY, delta_chars=DELTA_CHARS)
+    return reduce(lambda answer, count: stall(answer, after_deltas(count)), range(1, GAPS + 1), whole)
+
+
+async def wait_for_gap(server: FakeMessagesServer, agent: LiveAgent, since: int, gap: int) -> None:
+    """Until the server is silent for that time (from 1), and all it wrote before was seen."""
+    written = gap * DELTA_CHARS
+    await server.wait_until(lambda: server.stalled_count == 1)
+    await agent.until(lambda: any(tokens * 4 > written for tokens in progress(agent, since)))
+
+
+def progress(agent: LiveAgent, since: int) -> list[int]:
+    return [event.summary_tokens for event in agent.events[since:] if isinstance(event, CompactionProgress)]
+
+
+@pytest.mark.parametrize("trigger", ["manual", "auto"])
+def test_a_summary_that_takes_longer_than_any_limit_is_waited_for_while_it_comes(tmp_path: Path, trigger: str) -> None:
+    async def play() -> None:
+        clock = SteadyClock()
+        worker = Worker(work(*WORK[trigger]), summary=slow_summary())
+        async with FakeMessagesServer(worker, window_tokens=WINDOW_TOKENS, clock=clock.seconds) as server:
+            options = with_environ(launch_options(tmp_path, server.url), ENVIRON)
+            async with running_agent(options, clock=clock) as agent:
+                await agent.prompt("begin")
+                agent.send(SubmitPrompt("go on"))
+                if trigger == "manual":
+                    await agent.next_of(TurnFinished, since=len(agent.events))
+                    agent.send(RunCommand("compact", "in short"))
+                started = await agent.next_of(CompactionStarted, since=0)
+                since = agent.events.index(started)
+                for gap in range(1, GAPS + 1):
+                    await wait_for_gap(server, agent, since, gap)
+                    seen = len(agent.events)
+                    move_time(GAP_S, clock)
+                    silent = await agent.next_of(StreamSilent, since=seen)
+                    assert silent.limit_s == IDLE_LIMIT_S
+                    server.release()
+                    await agent.until(lambda seen=seen: StreamSilent(0.0, IDLE_LIMIT_S) in agent.events[seen:])  # type: ignore[misc]  # bound early
+                finished = await agent.next_of(CompactionFinished, since=since)
+                after = await agent.prompt("hello")
+            server.assert_finished()
+        assert (finished.trigger, finished.layer, finished.calls) == (trigger, "full", 1)
+        assert finished.duration_s == GAPS * GAP_S
+        shown = progress(agent, since)
+        assert shown == sorted(shown)
+        assert len(set(shown)) > GAPS
+        assert agent.slept.delays_s == []
+        assert isinstance(after, TurnFinished)
+        assert len(state_on_disk(options).boundaries) == 1
+
+    run_on_movable_loop(play())
+
+
+def test_a_summary_that_falls_silent_is_given_up_in_words_and_the_session_goes_on(tmp_path: Path) -> None:
+    async def play() -> None:
+        clock = SteadyClock()
+        silent = stall(reply(LONG_SUMMARY, delta_chars=DELTA_CHARS), after_deltas(2))
+        worker = Worker(work(*WORK["manual"]), summary=silent)
+        async with FakeMessagesServer(worker, window_tokens=WINDOW_TOKENS, clock=clock.seconds) as server:
+            options = with_environ(launch_options(tmp_path, server.url), ENVIRON)
+            async with running_agent(options, clock=clock) as agent:
+                await agent.prompt("begin")
+                await agent.prompt("go on")
+                since = len(agent.events)
+                agent.send(RunCommand("compact", "in short"))
+                for attempt in range(1, SUMMARY_ATTEMPTS + 1):
+                    await server.wait_until(
+                        lambda attempt=attempt: worker.counts["summary"] == attempt and server.stalled_count == 1  # type: ignore[misc]  # bound early
+                    )
+                    # Each attempt counts from nothing: what the one before had written is withdrawn.
+                    await agent.until(lambda attempt=attempt: progress(agent, since) == PROGRESS_OF_TWO * attempt)  # type: ignore[misc]  # bound early
+                    move_time(IDLE_LIMIT_S, clock)
+                finished = await agent.next_of(CompactionFinished, since=since)
+                after = await agent.prompt("hello")
+        assert worker.counts["summary"] == SUMMARY_ATTEMPTS
+        assert finished.layer == "extractive"
+        assert "Compaction failed: The answer broke off: no data for 30 s." in agent.notices
+        assert isinstance(after, TurnFinished)
+
+    run_on_movable_loop(play())
+
+
+@pytest.mark.parametrize("trigger", ["manual", "auto"])
+async def test_a_summary_that_breaks_off_is_never_told_as_a_success_and_costs_three_calls_at_most(
+    tmp_path: Path, trigger: str
+) -> None:
+    broken = eof(reply(LONG_SUMMARY, delta_chars=DELTA_CHARS), after_deltas(2))
+    worker = Worker(work(*WORK[trigger]), summary=broken)
+    async with FakeMessagesServer(worker, window_tokens=WINDOW_TOKENS) as server:
+        options = with_environ(launch_options(tmp_path, server.url), ENVIRON)
+        async with running_agent(options) as agent:
+            await agent.prompt("begin")
+            await agent.prompt("go on")
+            if trigger == "manual":
+                agent.send(RunCommand("compact", "in short"))
+                await agent.next_of(CompactionFinished, since=0)
+            await agent.prompt("and now")
+            ended = await agent.prompt("and this is answered")
+        server.raise_failures()
+    told = [
+        event for event in agent.events if isinstance(event, CompactionStarted | CompactionEnded | CompactionFinished)
+    ]
+    made = [type(event) for event in told]
+    # The last one makes do without a model; those before it left the conversation as it was.
+    assert made[-2:] == [CompactionStarted, CompactionFinished]
+    assert made[:-2] == [CompactionStarted, CompactionEnded] * (len(made) // 2 - 1)
+    (boundary,) = [event for event in agent.all_of(RecordCommitted) if isinstance(event.record.payload, Boundary)]
+    assert agent.events.index(boundary) < agent.events.index(told[-1])
+    assert {event.outcome for event in told if isinstance(event, CompactionEnded)} <= {"failed"}
+    assert worker.counts["summary"] == SUMMARY_ATTEMPTS * made.count(CompactionStarted)
+    assert any(text.startswith("Compaction failed: The answer broke off") for text in agent.notices)
+    assert isinstance(ended, TurnFinished)
+    assert "and this is answered" in str(server.message_requests[-1].body["messages"])
