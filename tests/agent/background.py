@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from tests.fakes.recorded import Recorded
-from tests.fakes.script import Answer, Request, reply
+from tests.fakes.script import Answer, Request, reply, tool_use
 
 Kind: TypeAlias = Literal["main", "summary", "notes"]
 
@@ -56,3 +58,15 @@ class Worker:
                 return reply(self.summary) if isinstance(self.summary, str) else self.summary
             case "notes":
                 return reply(self.notes) if isinstance(self.notes, str) else self.notes
+
+
+def turns_of_calls(*counts: int) -> Callable[[Request], Answer]:
+    """One turn for each count: so many calls side by side of about 3,000 tokens each, then a closing word; after the
+    last of them only words."""
+    serial = itertools.count()
+    command = "yes 'the quick brown fox jumps over the lazy dog' | head -n 190 # {}"
+    steps: deque[Answer] = deque()
+    for count in counts:
+        steps.append(reply(*(tool_use("Bash", {"command": command.format(next(serial))}) for _ in range(count))))
+        steps.append(reply("Done."))
+    return lambda request: steps.popleft() if steps else reply("Fine.")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import deque
-from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 
@@ -22,11 +19,11 @@ from pyagent.events import (
     TurnFinished,
 )
 from pyagent.log import Boundary
-from tests.agent.background import FORGETFUL_SUMMARY, Worker
+from tests.agent.background import FORGETFUL_SUMMARY, Worker, turns_of_calls
 from tests.agent.moved_time import move_time, run_on_movable_loop
 from tests.agent.support import LiveAgent, SteadyClock, launch_options, running_agent, state_on_disk, with_environ
 from tests.fakes.messages_server import FakeMessagesServer
-from tests.fakes.script import Answer, Request, after_deltas, eof, reply, stall, tool_use
+from tests.fakes.script import Answer, after_deltas, eof, reply, stall
 
 WINDOW_TOKENS = 60_000
 IDLE_LIMIT_S = 30.0
@@ -44,17 +41,6 @@ PROGRESS_OF_TWO = [0, 138, 277]
 """Tokens told of while two deltas of a summary come: half a thousand characters at 3.6 a token."""
 SUMMARY_ATTEMPTS = 1 + MAX_COMPACT_STREAMING_RETRIES
 LONG_SUMMARY = FORGETFUL_SUMMARY.replace("Some work.", "Some work was done. " * 200)
-
-
-def work(*calls_at_once: int) -> Callable[[Request], Answer]:
-    """One turn for each number: so many calls side by side, then a closing word; after that only words."""
-    ids = itertools.count()
-    command = "yes 'the quick brown fox jumps over the lazy dog' | head -n 190 # {}"
-    steps: deque[Answer] = deque()
-    for count in calls_at_once:
-        uses = [tool_use("Bash", {"command": command.format(next(ids))}) for _ in range(count)]
-        steps += [reply(*uses), reply("Done.")]
-    return lambda request: steps.popleft() if steps else reply("Fine.")
 
 
 WORK = {"manual": (1, 2), "auto": (2, 8)}
@@ -82,7 +68,7 @@ def progress(agent: LiveAgent, since: int) -> list[int]:
 def test_a_summary_that_takes_longer_than_any_limit_is_waited_for_while_it_comes(tmp_path: Path, trigger: str) -> None:
     async def play() -> None:
         clock = SteadyClock()
-        worker = Worker(work(*WORK[trigger]), summary=slow_summary())
+        worker = Worker(turns_of_calls(*WORK[trigger]), summary=slow_summary())
         async with FakeMessagesServer(worker, window_tokens=WINDOW_TOKENS, clock=clock.seconds) as server:
             options = with_environ(launch_options(tmp_path, server.url), ENVIRON)
             async with running_agent(options, clock=clock) as agent:
@@ -120,7 +106,7 @@ def test_a_summary_that_falls_silent_is_given_up_in_words_and_the_session_goes_o
     async def play() -> None:
         clock = SteadyClock()
         silent = stall(reply(LONG_SUMMARY, delta_chars=DELTA_CHARS), after_deltas(2))
-        worker = Worker(work(*WORK["manual"]), summary=silent)
+        worker = Worker(turns_of_calls(*WORK["manual"]), summary=silent)
         async with FakeMessagesServer(worker, window_tokens=WINDOW_TOKENS, clock=clock.seconds) as server:
             options = with_environ(launch_options(tmp_path, server.url), ENVIRON)
             async with running_agent(options, clock=clock) as agent:
@@ -150,7 +136,7 @@ async def test_a_summary_that_breaks_off_is_never_told_as_a_success_and_costs_th
     tmp_path: Path, trigger: str
 ) -> None:
     broken = eof(reply(LONG_SUMMARY, delta_chars=DELTA_CHARS), after_deltas(2))
-    worker = Worker(work(*WORK[trigger]), summary=broken)
+    worker = Worker(turns_of_calls(*WORK[trigger]), summary=broken)
     async with FakeMessagesServer(worker, window_tokens=WINDOW_TOKENS) as server:
         options = with_environ(launch_options(tmp_path, server.url), ENVIRON)
         async with running_agent(options) as agent:
