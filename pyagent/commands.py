@@ -63,7 +63,11 @@ class AnswerPermission:
     request_id: str
     answer: Literal["once", "session", "no"]
     feedback: str = ""
-    """With `no`: what the model should do instead."""
+    """With `no`: what the model should do instead; `NOBODY_DECIDES` where no person was asked."""
+
+
+NOBODY_DECIDES = "Nobody is here to be asked; go on without it or say what would be needed."
+"""The feedback where no person sits at the front end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from pyagent.agent.setting_schema import (
     json_object,
     text_list,
 )
+from pyagent.agent.trust import HOW_TO_TRUST
 from pyagent.errors import UsageError
 from pyagent.launch import LaunchOptions
 from pyagent.settings import (
@@ -174,7 +175,8 @@ class _Merge:
             except ValueError as error:
                 self.problems.append(f"{name}: {key} is ignored: {error}.")
         if untrusted:
-            self.problems.append(f"{name}: {', '.join(untrusted)} will count once this folder is trusted.")
+            waits = ", ".join(untrusted)
+            self.problems.append(f"{name}: {waits} will count once this folder is trusted ({HOW_TO_TRUST}).")
 
     def add_environment(self) -> None:
         """First what the files set for it, then the real one: it was set for this run. The one flag that a variable

@@ -23,7 +23,7 @@ from pyagent.agent.encoding import ENCODING_FILE, ENCODING_SHA256
 from pyagent.agent.memory_files import load_memory_files
 from pyagent.agent.rules import rule_problems
 from pyagent.agent.session_store import project_dir
-from pyagent.agent.trust import is_trusted
+from pyagent.agent.trust import HOW_TO_TRUST, is_trusted
 from pyagent.agent.wire.catalogue import known_model, resolve_model
 from pyagent.agent.wire.client import credentials_from
 from pyagent.errors import PyagentError
@@ -45,9 +45,11 @@ EARLIEST_YEAR = 2025
 MAX_WALKED_FILES = 50_000
 
 _EXTRAS = (
-    ("PIL", "images", "images are sent as they are, however large"),
-    ("pypdf", "pdf", "PDF files cannot be read by page"),
+    ("PIL", "images", "images are sent as they are, however large", "pillow"),
+    ("pypdf", "pdf", "PDF files cannot be read by page", "pypdf"),
 )
+"""Module, extra, what is without it, and the distribution that has the module. The hint names that one: asked for
+pyagent's own name, a pip of another environment would fetch whatever a registry has under it."""
 
 
 def findings(options: LaunchOptions) -> Iterator[Finding]:
@@ -116,7 +118,7 @@ def _settings(options: LaunchOptions) -> Iterator[Finding]:
         return
     present = [str(path) for _, path in settings_files(options) if path.exists()]
     for problem in loaded.problems:
-        waits = problem.endswith("once this folder is trusted.")
+        waits = problem.endswith(f"once this folder is trusted ({HOW_TO_TRUST}).")
         is_broken = " is ignored: " in problem and any(problem.startswith(f"{path} is") for path in present)
         yield Finding(
             "info" if waits else "fail" if is_broken else "warn",
@@ -128,7 +130,11 @@ def _settings(options: LaunchOptions) -> Iterator[Finding]:
         yield Finding("warn", "settings", problem, "See /permissions.")
     if not loaded.problems:
         yield Finding("ok", "settings", ", ".join(present) or "none; all defaults")
-    yield Finding("info", "folder", f"{options.cwd} is {'trusted' if trusted else 'not trusted'}")
+    if trusted:
+        yield Finding("info", "folder", f"{options.cwd} is trusted")
+    else:
+        words = f"{options.cwd} is not trusted: what its own files allow does not count"
+        yield Finding("info", "folder", words, f"{HOW_TO_TRUST} in a session there, if you know those files.")
 
 
 def _memory(options: LaunchOptions) -> Iterator[Finding]:
@@ -274,9 +280,10 @@ def _clock(options: LaunchOptions) -> Iterator[Finding]:
 
 
 def _extras(options: LaunchOptions) -> Iterator[Finding]:
-    for module, extra, without in _EXTRAS:
+    for module, extra, without, distribution in _EXTRAS:
         if find_spec(module) is None:
-            yield Finding("info", f"extra '{extra}'", f"not installed: {without}", f"pip install 'pyagent[{extra}]'")
+            install = f"{sys.executable} -m pip install {distribution}"
+            yield Finding("info", f"extra '{extra}'", f"not installed: {without}", install)
     proxies = [name for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY") if options.environ.get(name)]
     if proxies:
         yield Finding("info", "proxy", f"requests go through the proxy that {proxies[0]} names")

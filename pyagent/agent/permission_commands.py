@@ -19,8 +19,8 @@ from pyagent.tools.tool import AnyTool
 KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 SESSION = "this session"
 _USAGE = (
-    "Write /permissions allow|ask|deny RULE [user|project|local], /permissions remove allow RULE, or "
-    "/permissions test Bash(git push)."
+    "Write /permissions allow|ask|deny RULE [user|project|local], /permissions remove allow RULE, "
+    "/permissions test Bash(git push), or /permissions trust."
 )
 
 
@@ -55,6 +55,8 @@ class PermissionCommands:
             self._show("")
         elif verb == "test" and rest:
             self._show(self._test(rest))
+        elif verb == "trust" and not rest:
+            self._show(self._trust())
         elif verb == "remove" and rest:
             kind, _, rule = rest.partition(" ")
             self._show(self._remove(_kind(kind), rule.strip()))
@@ -74,7 +76,9 @@ class PermissionCommands:
         self._apply(self._book.reload().settings)
         counts = rule in getattr(self._book.settings, f"{kind}_rules")
         return f"{kind} {rule}: saved in {path}" + (
-            "." if counts else "; it counts once this folder is trusted, or at once with 'user' behind the rule."
+            "."
+            if counts
+            else "; it counts once this folder is trusted (/permissions trust), or at once with 'user' behind the rule."
         )
 
     def _remove(self, kind: RuleKind, rule: str) -> str:
@@ -90,6 +94,15 @@ class PermissionCommands:
         self._book.remove_item(scope, f"permissions.{kind}", rule)
         self._apply(self._book.reload().settings)
         return f"{kind} {rule}: taken out of {origin}."
+
+    def _trust(self) -> str:
+        if self._book.is_trusted:
+            return "This folder is trusted already."
+        try:
+            folder = self._book.trust_folder()
+        finally:
+            self._apply(self._book.settings)
+        return f"{folder} is trusted: the rules of its own files count now, its other settings from the next start on."
 
     # ── trying out ──
 

@@ -77,7 +77,7 @@ class SettingCommands:
         if row.origin == path:
             return saved + (f"; {row.when}." if row.when else ".")
         if any(path in problem and key in problem for problem in self._book.loaded.problems):
-            return f"{saved}; it counts once this folder is trusted."
+            return f"{saved}; it counts once this folder is trusted (/permissions trust)."
         return f"{saved}; but {row.origin} goes before it."
 
     def _row(self, key: str) -> SettingRow:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from pyagent.agent.config import LoadedSettings, load_settings
 from pyagent.agent.own_files import replace_file
+from pyagent.agent.trust import trust
 from pyagent.errors import PyagentError
 from pyagent.launch import LaunchOptions
 from pyagent.settings import Settings
@@ -38,6 +39,17 @@ class SettingsBook:
         """Read everything again."""
         self.loaded = load_settings(self._options, is_trusted=self.is_trusted)
         return self.loaded
+
+    def trust_folder(self) -> Path:
+        """Have what the working folder's own files allow count, now and whenever pyagent is started there.
+
+        Raises:
+            PyagentError: it could not be saved; it counts until the program ends.
+        """
+        self.is_trusted = True
+        self.reload()
+        trust(self._options.cwd, self._options.home)
+        return self._options.cwd
 
     def file(self, scope: Scope) -> Path:
         """pyagent's own file for a scope."""

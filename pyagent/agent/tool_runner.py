@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pyagent.agent.journal import Journal
 from pyagent.agent.loop_guard import LoopGuard, reminder_text
 from pyagent.agent.permissions import Allow, Ask, Decision, Deny
+from pyagent.commands import NOBODY_DECIDES
 from pyagent.events import EventSink, PermissionQuestion, ToolFinished, ToolProgress, ToolStarted
 from pyagent.log import SettingChanged, ToolRan, UserEntry
 from pyagent.messages import JsonObject, TextBlock, ToolResultBlock, ToolUseBlock
@@ -203,9 +204,7 @@ class ToolRunner:
                 answer = await self._gatekeeper.ask(use.id, asked)
                 if answer.is_allowed:
                     return None
-                told = f" They said: {answer.feedback}" if answer.feedback else ""
-                text = f"The user did not allow this call.{told} Do not try it again unchanged."
-                return ToolResult.error(text, display={"denied": True})
+                return ToolResult.error(_refusal(answer.feedback), display={"denied": True})
 
     def _commit(self, use: ToolUseBlock, ran: _Ran) -> None:
         result = ran.result
@@ -221,6 +220,14 @@ class ToolRunner:
 def _error(use: ToolUseBlock, text: str, *, is_interrupted: bool = False) -> _Ran:
     """The outcome of a call that was not run, or failed."""
     return _Ran(ToolResult.error(text, display={"interrupted": True} if is_interrupted else {}), use.name, 0.0)
+
+
+def _refusal(feedback: str) -> str:
+    """What the model is told of a call that was asked about and not allowed."""
+    if feedback == NOBODY_DECIDES:
+        return f"Not allowed: this call needs a person's permission. {feedback} Do not try it again unchanged."
+    told = f" They said: {feedback}" if feedback else ""
+    return f"The user did not allow this call.{told} Do not try it again unchanged."
 
 
 def _validation_text(name: str, error: ValidationError) -> str:

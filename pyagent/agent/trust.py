@@ -14,6 +14,8 @@ from pyagent.errors import PyagentError
 
 TRUST_FILE = "trust.json"
 LOCK_FILE = "trust.lock"
+HOW_TO_TRUST = "/permissions trust"
+"""The command a person gives to trust the working folder; for one run the flag --trust does."""
 
 
 def is_trusted(cwd: Path, home: Path) -> bool:

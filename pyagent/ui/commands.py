@@ -72,9 +72,9 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("tasks", "background tasks: list, read, kill", aliases=("bashes",), argument="[ID|kill ID]"),
     SlashCommand(
         "permissions",
-        "which rules decide; add, remove and try them",
+        "which rules decide; add, remove and try them; trust the folder's own",
         aliases=("allowed-tools",),
-        argument="[allow|ask|deny RULE]",
+        argument="[allow|ask|deny RULE|trust]",
     ),
     SlashCommand("config", "all settings; change one", aliases=("settings",), argument="[key=value]"),
     SlashCommand("statusline", "your own command for the bottom rows", argument="[command|off]"),

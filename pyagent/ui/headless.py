@@ -20,6 +20,7 @@ from typing import Any, TextIO
 
 from pyagent.commands import (
     NOBODY_ANSWERS,
+    NOBODY_DECIDES,
     AnswerPermission,
     AnswerQuestion,
     Interrupt,
@@ -55,7 +56,7 @@ from pyagent.ui.cli import (
     silence,
 )
 from pyagent.ui.headless_commands import CommandAnswer, command_in
-from pyagent.ui.headless_control import NOBODY_DECIDES, ControlChannel
+from pyagent.ui.headless_control import ControlChannel
 from pyagent.ui.headless_input import read_message
 from pyagent.ui.log_file import errors_to_log
 from pyagent.ui.stream_json import StreamWriter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from pyagent.commands import NOBODY_ANSWERS, AnswerPermission, AnswerQuestion, Interrupt, RunCommand
+from pyagent.commands import NOBODY_ANSWERS, NOBODY_DECIDES, AnswerPermission, AnswerQuestion, Interrupt, RunCommand
 from pyagent.events import Event, GaugeMoved, PermissionNeeded, PermissionQuestion, QuestionAsked, Report
 from pyagent.launch import AgentHandle
 from pyagent.messages import JsonObject
@@ -13,8 +13,6 @@ from pyagent.settings import PERMISSION_MODES, permission_mode_named
 from pyagent.ui.commands import by_name
 from pyagent.ui.headless_commands import HEADLESS_COMMANDS
 from pyagent.ui.stream_json import StreamWriter
-
-NOBODY_DECIDES = "Nobody is here to be asked; go on without it or say what would be needed."
 
 
 class ControlChannel:

@@ -140,6 +140,7 @@ class PlainSession:
             if self._later:
                 self._take_line(self._later.pop(0))
                 continue
+            self._printer.settle()
             self._mark(PROMPT_MARK)
             try:
                 line = self._reader.read(self._prompt_words(), self._draft)

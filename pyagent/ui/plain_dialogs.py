@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pyagent.commands import NOBODY_ANSWERS, AnswerPermission, AnswerQuestion, Command, Interrupt
+from pyagent.commands import NOBODY_ANSWERS, NOBODY_DECIDES, AnswerPermission, AnswerQuestion, Command, Interrupt
 from pyagent.events import PermissionQuestion, Question, QuestionAsked, RewindOffered, RewindPlanned
 from pyagent.launch import LaunchOptions
 from pyagent.settings import EFFORT_LEVELS
@@ -91,7 +91,7 @@ class PlainDialogs:
         self._printer.question(question)
         if not self._reader.is_interactive:
             self._printer.line("Answered no: nobody is at a terminal.")
-            self._send(AnswerPermission(request_id, "no", "Nobody is here to be asked."))
+            self._send(AnswerPermission(request_id, "no", NOBODY_DECIDES))
             return
         options = ["Yes, once"]
         if question.session_rule:

@@ -11,6 +11,7 @@ from pyagent.ui.diff import diff_counts, diff_lines
 from pyagent.ui.lines import inert
 from pyagent.ui.reduce import AllReplaced, BlockGone, BlockPut, Change, TextGrown
 from pyagent.ui.spoken import SpokenLines, spoken, spoken_report
+from pyagent.wording import plural
 
 MAX_OUTPUT_LINES = 20
 """Of a tool's output or diff. It is read aloud or scrolls by; the whole of it stands in the session."""
@@ -41,6 +42,8 @@ class PlainPrinter:
         self._printed: dict[str, BlockState] = {}
         self._streaming = ""
         """Id of the block whose text is being printed; its line is still open."""
+        self._half_told: Block | None = None
+        """A call of a resumed session whose result is read, but not yet the record that says how it went."""
         self._typed = ""
         self.has_prompt = False
 
@@ -53,6 +56,7 @@ class PlainPrinter:
         self._line(text, self._write)
 
     def _line(self, text: str, write: Callable[[str], None]) -> None:
+        self.settle()
         self._close_stream()
         text = inert(text).rstrip("\n")
         write((spoken(text) if self._is_spoken else text) + "\n")
@@ -71,8 +75,16 @@ class PlainPrinter:
         """Write a control character of our own (the bell)."""
         self._write(text)
 
+    def settle(self) -> None:
+        """Print what still waits for a record that would say more."""
+        block, self._half_told = self._half_told, None
+        if block is not None:
+            self._print_ended_tool(block)
+
     def show(self, change: Change) -> None:
         """Print what is new in a change."""
+        if not (self._half_told and isinstance(change, BlockPut) and change.block.id == self._half_told.id):
+            self.settle()
         match change:
             case BlockPut(block=block):
                 self._blocks[block.id] = block
@@ -160,12 +172,18 @@ class PlainPrinter:
             self.line(f"tool: {block.title} {block.text}")
         if block.state in LIVE_STATES or before == block.state:
             return
+        self._half_told = block if before is None and block.elapsed_s is None else None
+        if self._half_told is None:
+            self._print_ended_tool(block)
+
+    def _print_ended_tool(self, block: Block) -> None:
+        before = self._printed.get(block.id)
         self._printed[block.id] = block.state
         facts = [] if block.state is BlockState.OK else [block.state.value]
         facts += block.facts
         if block.diff:
             added, removed = diff_counts(block.diff)
-            facts.append(f"{added} lines added, {removed} removed")
+            facts.append(f"{plural(added, 'line')} added, {removed} removed")
         if block.elapsed_s is not None and block.elapsed_s >= 1:
             facts.append(seconds(block.elapsed_s))
         label = "tool error" if block.state is BlockState.FAILED else "tool"

@@ -234,7 +234,7 @@ def test_an_untrusted_folder_cannot_widen_what_the_agent_may_do(place: Place, na
     assert loaded.settings == Settings(deny_rules=("Write",), ask_rules=("Edit",), theme="dark")
     assert len(loaded.problems) == 1
     assert "permissions.allow" in loaded.problems[0]
-    assert "once this folder is trusted" in loaded.problems[0]
+    assert "once this folder is trusted (/permissions trust)" in loaded.problems[0]
 
 
 @pytest.mark.parametrize("name", FILES_BROAD_TO_NARROW[2:])

@@ -21,7 +21,15 @@ from pyagent.agent.permissions import Allow, Ask, Decision
 from pyagent.agent.tool_runner import INTERRUPTED_TEXT, ToolRunner
 from pyagent.agent.turn import TurnParts
 from pyagent.agent.wire.stream import Response
-from pyagent.commands import AnswerPermission, Interrupt, RunCommand, Shutdown, SubmitPrompt, TakeBackQueued
+from pyagent.commands import (
+    NOBODY_DECIDES,
+    AnswerPermission,
+    Interrupt,
+    RunCommand,
+    Shutdown,
+    SubmitPrompt,
+    TakeBackQueued,
+)
 from pyagent.errors import ModelUnavailableError, PromptTooLongError, PyagentError
 from pyagent.events import (
     CommandFinished,
@@ -444,6 +452,7 @@ async def test_a_queued_prompt_can_be_taken_back() -> None:
         ("session", "", "a"),
         ("no", "", "The user did not allow this call. Do not"),
         ("no", "use make clean", "They said: use make clean"),
+        ("no", NOBODY_DECIDES, "this call needs a person's permission. Nobody is here"),
     ],
 )
 async def test_a_question_is_asked_and_the_answer_decides(answer: Any, feedback: str, result: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyagent.agent.doctor import findings
+from pyagent.agent.trust import trust
 from pyagent.findings import Finding
 from pyagent.launch import LaunchOptions
 
@@ -103,3 +104,27 @@ def test_an_unknown_model_is_worth_a_word(tmp_path: Path) -> None:
     options = options_in(tmp_path, ANTHROPIC_BASE_URL="http://127.0.0.1:8080")
     assert verdicts(replace(options, model="a-local-model"), "model") == ["warn"]
     assert verdicts(replace(options, model="offline"), "model") == ["ok"]
+
+
+def test_a_folder_that_is_not_trusted_is_named_with_the_command_that_trusts_it(tmp_path: Path) -> None:
+    options = options_in(tmp_path)
+    (finding,) = found(options, "folder")
+    assert "not trusted" in finding.text
+    assert "/permissions trust" in finding.fix
+    trust(options.cwd, options.home)
+    (finding,) = found(options, "folder")
+    assert finding.text.endswith("is trusted")
+
+
+def test_what_waits_for_trust_is_no_fault(tmp_path: Path) -> None:
+    options = options_in(tmp_path)
+    (options.cwd / ".pyagent").mkdir()
+    (options.cwd / ".pyagent" / "settings.json").write_text(json.dumps({"permissions": {"allow": ["Bash"]}}))
+    (finding,) = found(options, "settings")
+    assert finding.verdict == "info"
+    assert "/permissions trust" in finding.text
+
+
+def test_no_hint_has_a_registry_asked_for_the_name_pyagent(tmp_path: Path) -> None:
+    installing = [finding.fix for finding in findings(options_in(tmp_path)) if "pip install" in finding.fix]
+    assert not any("pyagent" in hint.partition("pip install")[2] for hint in installing)

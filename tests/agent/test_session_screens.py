@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from pyagent.agent.trust import trust
+from pyagent.agent.trust import is_trusted, trust
 from pyagent.commands import Interrupt, RunCommand
 from pyagent.events import CommandFinished, GaugeMoved, Notice, Report, SettingMoved, TurnFinished
 from pyagent.messages import JsonObject
@@ -132,6 +132,24 @@ async def test_rules_come_with_their_files_and_a_grant_that_is_added_counts_at_o
     assert (row.kind, row.is_removable) == ("allow", True)
     assert row.origin == str(options.cwd / ".pyagent" / "settings.local.json")
     assert (options.cwd / "made.txt").exists()
+
+
+async def test_a_folder_that_is_trusted_by_command_has_its_own_rules_count_at_once_and_ever_after(
+    tmp_path: Path,
+) -> None:
+    script = Script([call("Bash", {"command": "touch made.txt"}), reply("done")])
+    async with FakeMessagesServer(script) as server:
+        options = launch_options(tmp_path, server.url, permission_mode="default")
+        async with running_agent(options) as agent:
+            before = await page_of(agent, PermissionsPage, "permissions", "allow Bash(touch *)")
+            after = await page_of(agent, PermissionsPage, "permissions", "trust")
+            await agent.prompt("make it")
+    assert not before.is_trusted
+    assert "/permissions trust" in before.remark
+    assert after.is_trusted
+    assert [row.rule for row in after.rules] == ["Bash(touch *)"]
+    assert (options.cwd / "made.txt").exists()
+    assert is_trusted(options.cwd, options.home)
 
 
 async def test_what_was_refused_is_listed(tmp_path: Path) -> None:

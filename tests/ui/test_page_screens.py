@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from pyagent.events import Report
-from pyagent.pages import Page
+from pyagent.pages import Page, TasksPage
 from pyagent.ui.dialogs.browser import BrowserScreen
 from pyagent.ui.dialogs.page_screens import DiffScreen, PageScreen, TasksScreen, screen_for
 from pyagent.ui.dialogs.picker import PickerList
@@ -188,6 +188,32 @@ async def test_a_background_task_is_ended_and_its_page_follows() -> None:
         await pilot.pause()
         assert "1 failed" in page.detail
     assert page.sent == [("tasks", "kill bash_4")]
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (TasksPage(()), "There is no background task."),
+        (replace(sample.DIFF, files=(), remark="No file differs."), "No file differs."),
+    ],
+    ids=["tasks", "diff"],
+)
+async def test_a_page_with_nothing_to_list_says_so_once(page: Page, words: str) -> None:
+    shown_page = Shown(page)
+    async with Stage().run_test(size=(80, 24)) as pilot:
+        await shown_page.open(pilot)
+        screen = shown_page.screen
+        assert shown(screen.query_one("#remark", Rows)).strip() == words
+        assert shown(screen.query_one(PickerList)).strip() == ""
+
+
+async def test_a_search_that_finds_nothing_on_a_page_says_so() -> None:
+    page = Shown(sample.SETTINGS)
+    async with Stage().run_test(size=(120, 40)) as pilot:
+        await page.open(pilot)
+        await pilot.press("slash", *"zzzqqq")
+        await pilot.pause()
+        assert shown(page.screen.query_one(PickerList)).strip() == "nothing matches"
 
 
 async def test_a_memory_file_is_opened_in_the_editor_and_looked_at_again() -> None:

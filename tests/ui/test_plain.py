@@ -22,6 +22,7 @@ from pyagent.events import (
     PermissionNeeded,
     PermissionQuestion,
     PermissionSettled,
+    ReplayFinished,
     Report,
     RequestStarted,
     RetryScheduled,
@@ -42,7 +43,7 @@ from pyagent.ui.plain import PlainSession
 from pyagent.ui.plain_input import NextModeKey
 from pyagent.ui.plain_output import PlainPrinter
 from tests.ui.fake_agent import FakeAgent, launch_options, opened
-from tests.ui.records import Recorder, answer, prompt, text, tool_ran, tool_result, tool_use
+from tests.ui.records import PATCH, Recorder, answer, prompt, text, tool_ran, tool_result, tool_use
 
 
 class ScriptedReader:
@@ -129,6 +130,27 @@ def test_an_answer_is_printed_once_as_it_streams(tmp_path: Path) -> None:
     assert code == 0
     assert agent.sent(SubmitPrompt) == [SubmitPrompt("hi")]
     assert out.count("pyagent: Hello there.\n") == 1
+
+
+def test_a_resumed_session_tells_of_its_calls_what_was_told_when_they_ran(tmp_path: Path) -> None:
+    r = Recorder()
+    said = (
+        r.commit(answer(tool_use("t1", "Bash", command="git ls-files"), tool_use("t2", "Edit", file_path="a.py"))),
+        r.commit(tool_result("t1", "a\nb\n[869 lines left out]")),
+        r.commit(tool_ran("t1", "Bash git ls-files", 0.2, lines=871)),
+        r.commit(tool_result("t2", "Edited.")),
+        r.commit(tool_ran("t2", "Edit a.py", 0.2, patch=PATCH)),
+        r.commit(answer(tool_use("t3", "Read", file_path="b.py"))),
+        r.commit(tool_result("t3", "x\ny\nz")),
+    )
+    first = (opened(is_resumed=True), *said, ReplayFinished())
+    _, out, _ = run(tmp_path, ["/exit"], turn(), first=first)
+    tools = [line for line in out.splitlines() if line.startswith("tool: ")]
+    assert tools == [
+        "tool: Bash git ls-files · 871 lines",
+        "tool: Edit a.py · 1 line added, 1 removed",
+        "tool: Read b.py · 3 lines",
+    ]
 
 
 def test_a_tool_call_is_announced_and_its_end_told(tmp_path: Path) -> None:

@@ -71,7 +71,6 @@ class BrowserScreen(ModalScreen[None], Generic[PageT]):
     AUTO_FOCUS = ""
     KEYS = "↑↓ choose · q leave"
     LABEL_SHARE = 0.75
-    EMPTY_WORDS = "nothing to list"
 
     def __init__(self, page: PageT, send: SendCommand) -> None:
         super().__init__()
@@ -94,7 +93,7 @@ class BrowserScreen(ModalScreen[None], Generic[PageT]):
         """What belongs to a row."""
 
     def remark(self) -> str:
-        """Words above the list; empty for none."""
+        """Words above the list; empty for none. Where the list is empty, they alone say so."""
         return ""
 
     def take(self, item_id: str) -> None:
@@ -107,7 +106,7 @@ class BrowserScreen(ModalScreen[None], Generic[PageT]):
             set_title(box, self.title_words())
             yield Rows(self._remark_lines, id="remark")
             with Horizontal(id="panes"):
-                yield PickerList(self.items(), label_share=self.LABEL_SHARE, empty_words=self.EMPTY_WORDS)
+                yield PickerList(self.items(), label_share=self.LABEL_SHARE, none_words="")
                 yield Rows(self._detail_lines, id="detail")
             yield Input(compact=True)
 

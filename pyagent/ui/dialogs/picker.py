@@ -58,12 +58,13 @@ class PickerList(Widget):
         """An item was clicked."""
 
     def __init__(
-        self, items: Sequence[PickerItem], *, label_share: float = 0.5, empty_words: str = "nothing matches"
+        self, items: Sequence[PickerItem], *, label_share: float = 0.5, none_words: str = "nothing matches"
     ) -> None:
-        """`label_share`: how much of the width labels may take, so that the remarks behind them stand in a column."""
+        """`label_share`: how much of the width labels may take, so that the remarks behind them stand in a column.
+        `none_words`: what stands in a list that has no item, whatever is searched for."""
         super().__init__()
         self._label_share = label_share
-        self._empty_words = empty_words
+        self._none_words = none_words
         self._items = tuple(items)
         self._matches: list[tuple[PickerItem, FuzzyMatch]] = []
         self._chosen = 0
@@ -127,7 +128,8 @@ class PickerList(Widget):
         index = self._first + y
         width_cells = self.size.width
         if index >= len(self._matches):
-            line = plain_line(f"  {self._empty_words}", "muted") if not self._matches and y == 0 else Line()
+            words = "nothing matches" if self._items else self._none_words
+            line = plain_line(f"  {words}", "muted") if not self._matches and y == 0 else Line()
             return line_strip(line, colours, width_cells, self.rich_style)
         item, match = self._matches[index]
         label_cells = max(cell_len(item.label) for item, _ in self._matches[self._first : self._first + 100])

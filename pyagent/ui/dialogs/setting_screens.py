@@ -113,7 +113,7 @@ class PermissionsScreen(BrowserScreen[PermissionsPage]):
     def remark(self) -> str:
         if self.page.remark:
             return self.page.remark
-        return "" if self.page.is_trusted else "This folder is not trusted: allow rules of its own files do not count."
+        return "" if self.page.is_trusted else "Allow rules of this folder's files do not count yet: /permissions trust"
 
     def items(self) -> Sequence[PickerItem]:
         rules = [

@@ -35,7 +35,7 @@ def cost_lines(page: CostPage, width_cells: int) -> Sequence[Line]:
             lines += hanging((Span("  "),), words, width_cells, "warning")
     lines += [
         BLANK_LINE,
-        *hanging((), "List prices. Calls of subagents, summaries and notes are counted.", width_cells),
+        *hanging((), "List prices. Side questions, summaries and notes are counted.", width_cells),
     ]
     return lines
 

@@ -45,7 +45,7 @@ def setting_detail(row: SettingRow, page: SettingsPage, scope: str, width_cells:
 
 def permissions_lines(page: PermissionsPage, width_cells: int) -> Sequence[Line]:
     lines = hanging((), page.remark, width_cells, "text") if page.remark else []
-    trust = "trusted" if page.is_trusted else "not trusted: its own allow rules do not count"
+    trust = "trusted" if page.is_trusted else "not trusted: its own allow rules do not count (/permissions trust)"
     lines.append(Line((Span("Mode   ", "muted"), Span(page.mode, "bold"))))
     lines += hanging((Span("Folder ", "muted"),), trust, width_cells, "text")
     for kind in ("deny", "ask", "allow"):
