@@ -18,6 +18,7 @@ from pyagent.agent.wire.failures import ApiFailure, BrokenStreamFailure, Overflo
 from pyagent.agent.wire.heal import Cure, LowerMaxTokens, SwitchOff, WriteRepair, find_cure
 from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import RequestProfile
+from pyagent.agent.wire.render import BYTES_PER_TOKEN
 from pyagent.agent.wire.repair import MediaLimits, Repairer
 from pyagent.agent.wire.retry import CallSink, CallWaits, call_model, never
 from pyagent.agent.wire.stream import Response
@@ -116,13 +117,22 @@ class ModelCaller:
             posting = _Posting(subject, manner, self._plan(subject, max_tokens))
             try:
                 return await self._post(posting, emit)
-            except ApiFailure as failure:
+            except ApiFailure as refused:
+                failure = self._by_evidence(refused, posting)
                 cure = _cure(failure, posting, cured)
                 if cure is None:
-                    raise
+                    raise failure from refused.__cause__
                 _log.warning("cured %s: %s", cure.cause, failure.facts.server_text)
                 cured.add(cure.cause)
                 max_tokens = self._apply(cure, posting) or max_tokens
+
+    def _by_evidence(self, failure: ApiFailure, posting: _Posting) -> ApiFailure:
+        """An overflow that was only guessed from a server's words is a refusal like others if the size denies it."""
+        if not isinstance(failure, OverflowFailure) or not failure.overflow.is_guess:
+            return failure
+        model, plan = self._profiles.model, posting.plan
+        prompt_tokens = plan.rendered.raw_tokens * model.token_factor + len(plan.profile.prefix_bytes) / BYTES_PER_TOKEN
+        return failure if failure.overflow.agrees_with(prompt_tokens, model.window_tokens) else failure.as_refusal()
 
     def _plan(self, subject: CallSubject, max_tokens: int | None = None) -> RequestPlan:
         """A subject's request, from a view put right, and looked over before it is sent."""

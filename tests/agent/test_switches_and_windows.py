@@ -6,13 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from pyagent.events import CompactionEnded, CompactionFinished, Report, SettingMoved, TurnFailed, TurnFinished
+from pyagent.events import (
+    CompactionEnded,
+    CompactionFinished,
+    GaugeMoved,
+    Report,
+    SettingMoved,
+    TurnFailed,
+    TurnFinished,
+)
 from pyagent.launch import LaunchOptions
 from pyagent.log import Boundary, NotesSaved
 from tests.agent.background import Worker
 from tests.agent.support import launch_options, running_agent, state_on_disk, with_environ
 from tests.fakes.messages_server import FakeMessagesServer
-from tests.fakes.script import Answer, Request, ToolRounds, prompt_too_long
+from tests.fakes.script import Answer, Request, ToolRounds, http_error, prompt_too_long, reply
 
 WINDOW_TOKENS = 60_000
 NO_NOTES = {"PYAGENT_SESSION_MEMORY": "0"}
@@ -93,6 +101,45 @@ async def test_path_reactive(tmp_path: Path, switch: str) -> None:
     assert isinstance(ended, TurnFinished if switch == "nothing" else TurnFailed)
     assert isinstance(again, TurnFinished)
     assert bool(compactions(options)) is (switch == "nothing")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "wording", "limit_tokens"),
+    [
+        (4, "Input length 43,000 exceeds what this deployment takes, 40,000 tokens", 40_000),
+        (4, "The input length exceeds the maximum of this deployment", None),
+        (0, "The input length exceeds the maximum of this deployment", None),
+    ],
+)
+async def test_a_refusal_in_unknown_words_below_the_trigger_teaches_the_limit_if_the_size_agrees(
+    tmp_path: Path, rounds: int, wording: str, limit_tokens: int | None
+) -> None:
+    work = reading(rounds)
+    refusals = [http_error(400, "invalid_request_error", wording)]
+
+    def answer(request: Request) -> Answer:
+        if "and now" not in request.last_text:
+            return work(request)
+        return refusals.pop() if refusals else reply("Fine.")
+
+    async with FakeMessagesServer(Worker(answer), window_tokens=WINDOW_TOKENS) as server:
+        options = with_environ(launch_options(tmp_path, server.url), NO_NOTES)
+        async with running_agent(options) as agent:
+            await agent.prompt("read on")
+            believed = agent.all_of(GaugeMoved)[-1].gauge
+            ended = await agent.prompt("and now")
+            taught = agent.all_of(GaugeMoved)[-1].gauge
+    assert believed.used_tokens < believed.trigger_tokens
+    if not rounds:
+        # So little text is too long for nobody: the refusal is about something else, and told as it is.
+        assert isinstance(ended, TurnFailed)
+        assert wording in ended.message
+        assert taught.window_tokens == WINDOW_TOKENS
+        assert not compactions(options)
+        return
+    assert isinstance(ended, TurnFinished)
+    assert compactions(options) == ["reactive"]
+    assert taught.window_tokens == (limit_tokens or taught.window_tokens) < WINDOW_TOKENS
 
 
 @pytest.mark.parametrize("switch", SWITCHES)

@@ -120,6 +120,10 @@ class OverflowFailure(ApiFailure, PromptTooLongError):
         self.facts = facts
         self.overflow = overflow
 
+    def as_refusal(self) -> RefusedFailure:
+        """What it is if it cannot be about the request's size."""
+        return RefusedFailure(_refused_text(self.facts.status or 0, _sentence(self.facts.server_text)), self.facts)
+
 
 class BrokenStreamFailure(ApiFailure, BrokenStreamError):
     """The answer broke off, stalled or was garbled. What had come is shown, never run.
@@ -244,7 +248,10 @@ def _failure(
         return CredentialsFailure(
             f"The server refused the credentials: {shown}", facts, hint="Check ANTHROPIC_API_KEY and the base URL."
         )
+    media = find_media_fault(status, text, error_code, details)
     overflow = find_overflow(status, text, error_type)
+    if overflow is not None and overflow.is_guess and (media is not None or status not in (400, 422)):
+        overflow = None
     if overflow is not None and not (status == 500 and overflow.limit_tokens is None):
         return OverflowFailure(
             f"The request is too long: {shown}",
@@ -252,7 +259,6 @@ def _failure(
             overflow,
             hint="Use /compact, /rewind or /clear.",
         )
-    media = find_media_fault(status, text, error_code, details)
     if media is not None:
         return MediaFailure(f"The server refused an image or document: {shown}", facts, media)
     if may_pass:

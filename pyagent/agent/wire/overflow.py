@@ -11,6 +11,12 @@ MAX_BODY_BYTES = 32 * 1024 * 1024
 """The first party's limit for a request body."""
 
 
+GUESS_SHARE = 0.25
+"""Of the window: where no figures are named, a smaller prompt is not what a complaint about length is about."""
+GUESS_FACTOR = 4.0
+"""How far the estimate may be from the figure a server names: before the encoding is loaded it is made of bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Overflow:
     """What a server said of a request that is too long. Tokens are None where it named none."""
@@ -20,6 +26,14 @@ class Overflow:
     is_byte_limit: bool = False
     fits_with_fewer_output_tokens: bool = False
     """Only the sum of input and `max_tokens` is too large: a lower `max_tokens` is enough."""
+    is_guess: bool = False
+    """The wording is not known, it only speaks of too much input: believed where the request's size agrees."""
+
+    def agrees_with(self, prompt_tokens: float, window_tokens: int) -> bool:
+        """Whether an unknown wording can mean a request of that estimated size, to a window of that assumed size."""
+        if self.prompt_tokens is not None and self.limit_tokens is not None:
+            return self.prompt_tokens / GUESS_FACTOR <= prompt_tokens <= self.prompt_tokens * GUESS_FACTOR
+        return prompt_tokens >= GUESS_SHARE * window_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +63,7 @@ _WITH_FIGURES: tuple[tuple[re.Pattern[str], bool], ...] = (
         ),
         False,
     ),
+    (re.compile(r"must be <= (?P<limit>\d+)\. Given:? (?P<prompt>\d+) .?inputs.? tokens", re.I), False),
     (
         re.compile(
             r"(?:\((?P<prompt>\d+) tokens\) )?exceeds? the available context size(?: \((?P<limit>\d+) tokens\))?", re.I
@@ -64,6 +79,22 @@ _WITHOUT_FIGURES = re.compile(
     r"input is too long for requested model",
     re.I,
 )
+
+_OF_INPUT = re.compile(r"\b(?:inputs?|prompt|messages?|request(?:ed)?|conversation)\b", re.I)
+_OF_LENGTH = re.compile(r"\b(?:tokens?|length)\b", re.I)
+_OF_TOO_MUCH = re.compile(
+    r"exceed|(?:longer|greater|larger|more) than|too (?:long|large|many|big)|maximum|at most|\blimit|reduce|range of",
+    re.I,
+)
+_OF_ANYTHING_ELSE = re.compile(
+    r"max_tokens|max_completion_tokens|output|budget|image|document|pdf|rate.limit|quota|credit|"
+    r"per (?:second|minute|hour|day)|cache|string|characters?|header|input should|at least|"
+    # What names a field of its own is about that field.
+    r"(?-i:^(?!messages: |prompt: |input: )[a-z_]+(?:\.\w+)*: )",
+    re.I,
+)
+"""A refusal in words nobody has met is an overflow if it speaks of the first three and of nothing of the last."""
+_FIGURE = re.compile(r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?![\w-])|(?<![\w.-])\d{3,}(?![\w-])")
 
 _TOO_MANY_IMAGES = re.compile(r"too many (?:images|documents|images and documents)", re.I)
 _MEDIA_TEXT = re.compile(
@@ -95,7 +126,17 @@ def find_overflow(status: int | None, text: str, error_type: str | None) -> Over
             return Overflow(prompt, limit, fits_with_fewer_output_tokens=fits)
     if _WITHOUT_FIGURES.search(f"{error_type or ''} {text}"):
         return Overflow()
-    return None
+    return _guessed(text)
+
+
+def _guessed(text: str) -> Overflow | None:
+    """The overflow an unknown wording seems to tell of. Of two figures the larger one is the prompt's."""
+    is_one = _OF_INPUT.search(text) and _OF_LENGTH.search(text) and _OF_TOO_MUCH.search(text)
+    if not is_one or _OF_ANYTHING_ELSE.search(text):
+        return None
+    figures = sorted({int(figure.replace(",", "")) for figure in _FIGURE.findall(text)})
+    limit, prompt = figures if len(figures) == 2 else (None, None)
+    return Overflow(prompt, limit, is_guess=True)
 
 
 def find_media_fault(

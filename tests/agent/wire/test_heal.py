@@ -188,6 +188,22 @@ def test_prompt_and_answer_together_too_long_ask_for_a_shorter_answer() -> None:
         ("the request exceeds the available context size", None, None),
         ("error code: context_length_exceeded", None, None),
         ("too many tokens in the prompt", None, None),
+        ("Input length 940,123 exceeds the maximum allowed input length of 922,000 tokens", 940_123, 922_000),
+        ("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 537_812, 131_072),
+        (
+            "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.",
+            300_000,
+            272_000,
+        ),
+        (
+            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens "
+            "and 200 `max_new_tokens`",
+            5_000,
+            4_096,
+        ),
+        ("prompt token count of 130000 exceeds the limit of 128000 of model-x-20250929", 130_000, 128_000),
+        ("InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]", None, None),
+        ("messages: the conversation is too long, reduce its length", None, None),
     ],
 )
 def test_every_wording_of_an_overflow_is_known(text: str, prompt_tokens: int | None, limit_tokens: int | None) -> None:
@@ -197,7 +213,20 @@ def test_every_wording_of_an_overflow_is_known(text: str, prompt_tokens: int | N
 
 
 @pytest.mark.parametrize(
-    "text", ["messages: text content blocks must be non-empty", "max_tokens: 9 > 8, which is the maximum", "overloaded"]
+    "text",
+    [
+        "messages: text content blocks must be non-empty",
+        "max_tokens: 9 > 8, which is the maximum",
+        "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for this model",
+        "overloaded",
+        "thinking.budget_tokens: Input should be greater than or equal to 1024",
+        "context_management.edits.0.trigger.value: Input should be a number of input tokens of at most 1000000",
+        "messages.3.content.0.image.source.base64: image exceeds 5 MB maximum",
+        "metadata.user_id: String should have a length of at most 256",
+        "This request exceeds the limit of 40,000 input tokens per minute of your organisation",
+        "messages: at least one message is required",
+        "tools.0.custom.description: the length of this message exceeds the maximum",
+    ],
 )
 def test_other_refusals_are_no_overflow(text: str) -> None:
     assert find_overflow(400, text, "invalid_request_error") is None
