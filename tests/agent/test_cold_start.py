@@ -48,8 +48,10 @@ async def test_the_next_request_is_as_the_person_chose(
         clock.pass_time(minutes=90)
         resumed = replace(options, is_continued=True, is_headless=False)
         async with running_agent(resumed, clock=clock) as agent:
+            sent = len(server.message_requests)
             asked = await agent.next_of(QuestionAsked, since=0)
             offers = [option.label for option in asked.questions[0].options]
+            assert len(server.message_requests) == sent, "nothing is sent before the person has chosen"
             agent.send(AnswerQuestion(asked.request_id, ((choice,),) if choice else ()))
             await agent.next_of(QuestionSettled, since=0)
             if choice == COMPACT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from pyagent.agent.session_store import project_dir
 from pyagent.events import CompactionFinished, Notice, SessionOpened, TurnFinished
 from pyagent.log import AssistantEntry, UserEntry
 from tests.agent.background import Worker
@@ -75,10 +76,35 @@ async def test_compacting_by_hand_shrinks_the_next_request(tmp_path: Path) -> No
         async with running_agent(options) as agent:
             await agent.prompt("count")
             before = server.message_requests[-1].input_tokens
-            finished = await agent.command("compact", "in short", CompactionFinished)
+            finished = await agent.command("compact", "then write a handoff file", CompactionFinished)
             count = len(server.message_requests)
             await agent.prompt("go on")
         server.assert_finished()
     assert worker.counts["summary"] >= 1
+    # What the summary should heed is no task: the summariser alone is told.
+    told = ["then write a handoff file" in str(request.body["messages"][-1]) for request in server.message_requests]
+    assert any(told[:count])
+    assert "handoff" not in str([request.body for request in server.message_requests[count:]])
+    assert len(list(project_dir(options.home, options.cwd).rglob("*.jsonl"))) == 1, "one session, one file"
     assert finished.after_tokens < finished.before_tokens
     assert server.message_requests[count].input_tokens < before
+
+
+async def test_memory_files_stand_behind_a_compaction_as_they_are_on_the_disk_then(tmp_path: Path) -> None:
+    worker = Worker(ToolRounds([("Bash", {"command": "seq 1 2000 # {round}"})], rounds=3))
+    async with FakeMessagesServer(worker, window_tokens=60_000) as server:
+        options = with_environ(launch_options(tmp_path, server.url), {"PYAGENT_SESSION_MEMORY": "0"})
+        memory = options.cwd / "CLAUDE.md"
+        memory.write_text("Never add Co-Authored-By.\n")
+        async with running_agent(options) as agent:
+            await agent.prompt("count")
+            before = server.message_requests[-1]
+            memory.write_text("Never push;  not even tags.\n")
+            await agent.command("compact", "in short", CompactionFinished)
+            count = len(server.message_requests)
+            await agent.prompt("go on")
+        server.assert_finished()
+    after = str(server.message_requests[count].body)
+    assert str(before.body).count("Never add Co-Authored-By.") == 1
+    assert after.count("Never push;  not even tags.") == 1
+    assert "Co-Authored-By" not in after

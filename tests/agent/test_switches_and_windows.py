@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from pyagent.events import (
     CompactionFinished,
     GaugeMoved,
     Report,
+    RequestStarted,
     SettingMoved,
     TurnFailed,
     TurnFinished,
@@ -217,8 +219,16 @@ async def test_forty_rounds_meet_no_refusal_in_any_window(tmp_path: Path, window
                 assert isinstance(ended, TurnFinished), ended
         server.assert_finished()
     assert worker.counts["main"] >= 40
-    if window_tokens == 8_000:
-        assert compactions(options)
+    assert all(request.body["stream"] for request in server.message_requests)
+    # No request of the main loop goes out while the gauge is at the trigger: both are made of the same count.
+    shown = [event for event in agent.events if isinstance(event, GaugeMoved | RequestStarted)]
+    gauges = [
+        before.gauge
+        for before, after in itertools.pairwise(shown)
+        if isinstance(before, GaugeMoved) and isinstance(after, RequestStarted)
+    ]
+    assert len(gauges) >= 40
+    assert all(gauge.used_tokens < gauge.trigger_tokens for gauge in gauges)
 
 
 async def test_a_switch_to_a_smaller_window_compacts_before_the_next_request(tmp_path: Path) -> None:

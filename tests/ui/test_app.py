@@ -159,6 +159,19 @@ async def test_escape_interrupts_a_running_turn_and_does_nothing_to_an_idle_one(
         assert s.agent.sent(Interrupt) == [Interrupt()]
 
 
+async def test_escape_interrupts_a_compaction_and_leaves_what_is_typed_meanwhile(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.emit(CompactionStarted("manual", "full", 150_000), CompactionProgress(300, 2.0))
+        await s.type("and then")
+        await s.pilot.press("escape")
+        assert s.agent.sent(Interrupt) == [Interrupt()]
+        assert s.prompt.text == "and then"
+        await s.emit(CompactionEnded("cancelled", "interrupted; the conversation is as it was"))
+        assert s.busy_words == ""
+        await s.type(" go on", "enter")
+        await s.until(lambda: s.agent.sent(SubmitPrompt) == [SubmitPrompt("and then go on")])
+
+
 async def test_escape_drops_a_side_question_that_waits_for_its_answer(tmp_path: Path) -> None:
     async with session(tmp_path) as s:
         await s.type("/btw what is this?", "enter")
