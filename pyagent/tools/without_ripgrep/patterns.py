@@ -9,10 +9,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from pyagent.tools.without_ripgrep import characters
 from pyagent.tools.without_ripgrep.characters import Ranges
+from pyagent.tools.without_ripgrep.pattern_tree import (
+    Chars,
+    Choice,
+    Look,
+    Node,
+    Repeat,
+    Sequence,
+    size,
+    touches_newline,
+    written,
+)
 
 _PUNCTUATION = frozenset("\\.+*?()|[]{}^$#&-~ !\"%',/:;<=>@_`")
 _CONTROL = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
@@ -28,38 +38,6 @@ _PCRE_HINT = (
 
 class PatternError(ValueError):
     """The pattern cannot be used; the text says why, in ripgrep's form."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Chars:
-    ranges: Ranges
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    kind: str
-    """`^ $ A z b B < > bs be` (the last two are `\\b{start-half}` and `\\b{end-half}`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Sequence:
-    items: tuple[_Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    items: tuple[_Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Repeat:
-    item: _Node
-    least: int
-    most: int | None
-    is_greedy: bool
-
-
-_Node: TypeAlias = _Chars | _Look | _Sequence | _Choice | _Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +73,11 @@ def compile_pattern(pattern: str, *, is_case_ignored: bool, is_multiline: bool) 
     """
     reader = _Reader(pattern, _Flags(i=is_case_ignored, s=is_multiline), is_multiline)
     node = reader.read()
-    may_match_newline = is_multiline and _touches_newline(node)
+    may_match_newline = is_multiline and touches_newline(node)
     try:
         return Pattern(
-            re.compile(_written(node, is_ascii=True), re.ASCII),
-            _written(node, is_ascii=False),
+            re.compile(written(node, is_ascii=True), re.ASCII),
+            written(node, is_ascii=False),
             may_match_newline,
             reader.has_text_edge,
         )
@@ -117,11 +95,11 @@ class _Reader:
         self._refusal: PatternError | None = None
         """Said once all of it has been read: a mistake in the syntax comes first."""
 
-    def read(self) -> _Node:
+    def read(self) -> Node:
         node = self._choice()
         if self._peek():
             raise self._fail("unopened group", self._at)
-        if _size(node) > _MAX_SIZE:
+        if size(node) > _MAX_SIZE:
             raise PatternError("rg: Compiled regex exceeds size limit.")
         if self._refusal is not None:
             raise self._refusal
@@ -146,19 +124,19 @@ class _Reader:
             end = self._text.find("\n", self._at) if char == "#" else self._at
             self._at = len(self._text) if end < 0 else end + 1
 
-    def _choice(self) -> _Node:
+    def _choice(self) -> Node:
         parts = [self._sequence()]
         while self._take("|"):
             parts.append(self._sequence())
-        return parts[0] if len(parts) == 1 else _Choice(tuple(parts))
+        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
-    def _sequence(self) -> _Node:
-        items: list[_Node] = []
+    def _sequence(self) -> Node:
+        items: list[Node] = []
         while True:
             self._skip_blanks()
             char = self._peek()
             if char in ("", "|", ")"):
-                return _Sequence(tuple(items))
+                return Sequence(tuple(items))
             if char in ("*", "+", "?", "{"):
                 start = self._at
                 if not items:
@@ -177,7 +155,7 @@ class _Reader:
             else:
                 items.append(self._single())
 
-    def _repeat(self, item: _Node) -> _Node:
+    def _repeat(self, item: Node) -> Node:
         start = self._at
         least: int
         most: int | None
@@ -190,7 +168,7 @@ class _Reader:
         else:
             least, most = self._bounds(start)
         is_greedy = self._take("?") is self._flags.U
-        return _Repeat(item, least, most, is_greedy)
+        return Repeat(item, least, most, is_greedy)
 
     def _bounds(self, start: int) -> tuple[int, int | None]:
         self._at += 1
@@ -224,7 +202,7 @@ class _Reader:
             raise self._fail("decimal literal invalid", begin)
         return int(digits)
 
-    def _group(self) -> _Node | None:
+    def _group(self) -> Node | None:
         """A group, or None for flags set for the rest of the group they stand in."""
         start = self._at
         self._at += 1
@@ -297,7 +275,7 @@ class _Reader:
             raise self._fail("repetition operator missing expression", start + 1)
         return flags
 
-    def _chars(self, ranges: Ranges) -> _Chars:
+    def _chars(self, ranges: Ranges) -> Chars:
         """A class as it stands under the flags: never a newline unless lines may be crossed."""
         ranges = characters.any_case(ranges) if self._flags.i else ranges
         if not self._is_multiline:
@@ -313,9 +291,9 @@ class _Reader:
                 'rg: pattern contains "\\0" but it is impossible to match\n\n'
                 "Binary detection is on and matching a NUL byte is impossible."
             )
-        return _Chars(ranges)
+        return Chars(ranges)
 
-    def _single(self) -> _Node:
+    def _single(self) -> Node:
         char = self._peek()
         self._at += 1
         match char:
@@ -332,12 +310,12 @@ class _Reader:
             case _:
                 return self._chars(((ord(char), ord(char)),))
 
-    def _anchor(self, kind: str) -> _Look:
+    def _anchor(self, kind: str) -> Look:
         """Each line is a text of its own unless lines may be crossed."""
         self.has_text_edge |= kind in "Az"
-        return _Look(kind if self._is_multiline else {"A": "^", "z": "$"}.get(kind, kind))
+        return Look(kind if self._is_multiline else {"A": "^", "z": "$"}.get(kind, kind))
 
-    def _escape(self) -> _Node:
+    def _escape(self) -> Node:
         start = self._at - 1
         char = self._peek()
         self._at += 1
@@ -350,10 +328,10 @@ class _Reader:
             case "b" if self._peek() == "{":
                 for name, kind in (("start-half", "bs"), ("end-half", "be"), ("start", "<"), ("end", ">")):
                     if self._take("{" + name + "}"):
-                        return _Look(kind)
-                return _Look("b")
+                        return Look(kind)
+                return Look("b")
             case "b" | "B" | "<" | ">":
-                return _Look(char)
+                return Look(char)
             case _:
                 self._at -= 1
                 return self._chars(self._escaped_ranges(start))
@@ -505,79 +483,3 @@ def _combined(left: Ranges | None, operator: str, right: Ranges) -> Ranges:
     if operator == "--":
         return characters.difference(left, right)
     return characters.difference(characters.union(left, right), characters.intersection(left, right))
-
-
-def _size(node: _Node) -> int:
-    match node:
-        case _Repeat(item, least, most, _):
-            return (most or least or 1) * _size(item)
-        case _Sequence(items) | _Choice(items):
-            return 1 + sum(_size(item) for item in items)
-        case _:
-            return 1
-
-
-def _touches_newline(node: _Node) -> bool:
-    match node:
-        case _Chars(ranges):
-            return characters.contains(ranges, 10)
-        case _Look(kind):
-            return kind in "^$Az"
-        case _Repeat(item, _, _, _):
-            return _touches_newline(item)
-        case _Sequence(items) | _Choice(items):
-            return any(_touches_newline(item) for item in items)
-
-
-_LOOKS = {"^": r"(?m:^)", "$": r"(?m:$)", "A": r"\A", "z": r"\Z"}
-"""Python's `\\Z` is the very end, as `\\z` is in Rust."""
-
-
-def _written(node: _Node, *, is_ascii: bool) -> str:
-    match node:
-        case _Chars(ranges):
-            return _class_text(characters.intersection(ranges, ((0, 127),)) if is_ascii else ranges)
-        case _Look(kind):
-            return _LOOKS.get(kind) or _word_edge(kind, is_ascii)
-        case _Sequence(items):
-            return "".join(_written(item, is_ascii=is_ascii) for item in items)
-        case _Choice(items):
-            return f"(?:{'|'.join(_written(item, is_ascii=is_ascii) for item in items)})"
-        case _Repeat(item, least, most, is_greedy):
-            text = _written(item, is_ascii=is_ascii)
-            text = text if isinstance(item, _Chars) else f"(?:{text})"
-            return f"{text}{{{least},{'' if most is None else most}}}{'' if is_greedy else '?'}"
-
-
-_UNDECODED = "[\\udc80-\\udcff]"
-"""What `surrogateescape` makes of a byte that is not UTF-8."""
-
-
-def _word_edge(kind: str, is_ascii: bool) -> str:
-    word = r"\w" if is_ascii else _class_text(characters.word())
-    if is_ascii and kind in "bB":
-        # Python before 3.14 finds no \B in an empty text.
-        return r"\b" if kind == "b" else r"(?!\b)"
-    before, not_before, after, not_after = f"(?<={word})", f"(?<!{word})", f"(?={word})", f"(?!{word})"
-    # Beside a byte that is not UTF-8 nothing is known to be outside a word.
-    valid_before, valid_after = f"(?<!{_UNDECODED})", f"(?!{_UNDECODED})"
-    return {
-        "b": f"(?:{before}{not_after}|{not_before}{after})",
-        "B": f"(?:{before}{after}|{not_before}{not_after}{valid_before}{valid_after})",
-        "<": not_before + after,
-        ">": before + not_after,
-        "bs": not_before + valid_before,
-        "be": not_after + valid_after,
-    }[kind]
-
-
-def _class_text(ranges: Ranges) -> str:
-    if not ranges:
-        return "(?!)"
-    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
-        return re.escape(chr(ranges[0][0]))
-    return "[" + "".join(_code(a) if a == b else f"{_code(a)}-{_code(b)}" for a, b in ranges) + "]"
-
-
-def _code(code: int) -> str:
-    return f"\\U{code:08x}"
