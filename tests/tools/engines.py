@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+import signal
 import subprocess
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from pyagent.tools.ripgrep import ripgrep_command, ripgrep_path
 from pyagent.tools.without_ripgrep.globs import GlobError
@@ -54,6 +56,23 @@ def without_ripgrep(query: SearchQuery, base: Path) -> Outcome:
     except (PatternError, GlobError, UnknownTypeError) as error:
         return _outcome(query, b"", str(error))
     return _outcome(query, output.getvalue(), "")
+
+
+def without_ripgrep_within(query: SearchQuery, base: Path, limit_s: float) -> Outcome | None:
+    """None where it takes too long, as a pattern with repetitions in repetitions may. Only for the main thread."""
+
+    def give_up(_number: int, _frame: FrameType | None) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        return without_ripgrep(query, base)
+    except TimeoutError:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 _ERROR = re.compile(

@@ -127,7 +127,11 @@ def _line_matches(text: _Text, pattern: Pattern, query: SearchQuery, *, is_binar
         lines.append(number)
         if query.is_only_matching:
             stop = end - (whole[end - 1] == "\n")
-            spans[number] = [(start + a, start + b) for a, b in matches(regex, whole[start:stop], 0, stop - start)]
+            parts = [(start + a, start + b) for a, b in matches(regex, whole[start:stop], 0, stop - start)]
+            if stop == end:
+                # ripgrep misses an empty match at the very end, and shows the line where it finds no part of it.
+                parts = [part for part in parts if part != (end, end)] or [(start, end)]
+            spans[number] = parts
         if query.mode == "files_with_matches" and not is_binary:
             break
         position = end
