@@ -24,6 +24,7 @@ from textual.message import Message
 
 from pyagent.ui.alt_keys import with_alt_keys
 from pyagent.ui.columns import placed
+from pyagent.ui.graphemes import is_joiner
 from pyagent.ui.instant_line import TypedAhead
 from pyagent.ui.mouse_input import MouseFilter
 from pyagent.ui.sequences import RESTORE_TITLE, SAVE_TITLE, title_sequence
@@ -91,6 +92,14 @@ class PasteFilter:
 def _overlap(text: str, marker: str) -> int:
     """How many characters at the end of the text the marker begins with."""
     return next((n for n in range(len(marker) - 1, 0, -1) if text.endswith(marker[:n])), 0)
+
+
+class _Typed(str):
+    """A character that shows only in what it does to its neighbours. Typed, it is text: without it a family falls apart
+    into persons, and some Persian words into others."""
+
+    def isprintable(self) -> bool:
+        return True
 
 
 class BackgroundTold(Message):
@@ -213,6 +222,8 @@ class InputDriver(LinuxDriver):
                 for message in parser.feed(piece) if piece else ():
                     is_paste = isinstance(message, events.Paste) and bool(pastes.pastes)
                     event = events.Paste(_clean(pastes.pastes.popleft())) if is_paste else message
+                    if isinstance(event, events.Key) and is_joiner(event.character):
+                        event.character = _Typed(event.character)
                     event.time = event.time if at_s is None else at_s
                     self.process_message(event)
             except (ValueError, OverflowError, TypeError, StopIteration):

@@ -12,7 +12,6 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.timer import Timer
-from textual.widgets import TextArea
 from textual.widgets.text_area import Location
 
 from pyagent.ui.completion import (
@@ -29,6 +28,7 @@ from pyagent.ui.input_kind import input_kind
 from pyagent.ui.keymap import Keymap, bound
 from pyagent.ui.lines import inert, inert_row
 from pyagent.ui.prompt_text import BURST_SETTLE_S, Burst, History, KillRing, ListHistory, Pastes, normal_newlines
+from pyagent.ui.sign_area import SignTextArea
 
 if TYPE_CHECKING:
     from pyagent.ui.vim import Effect
@@ -39,7 +39,7 @@ def _no_candidates(query: str) -> Sequence[Candidate]:
     return ()
 
 
-class Prompt(TextArea):
+class Prompt(SignTextArea):
     """The prompt. The app decides what Ctrl+C, Ctrl+D on an empty prompt, and Esc mean.
 
     Every edit is told with the inherited `Changed`. A click in the menu is told by `CompletionMenu.Picked`; answer it

@@ -8,10 +8,11 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Input
 
+from pyagent.ui.sign_input import SignInput
 from pyagent.ui.transcript import Transcript
 
 
-class SearchBar(Input):
+class SearchBar(SignInput):
     """Finds while typing; Enter or Up goes to the match before, Down to the one after."""
 
     DEFAULT_CSS = """

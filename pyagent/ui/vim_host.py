@@ -9,17 +9,22 @@ from textual import events
 from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
+from pyagent.ui.graphemes import OneCodeEach
 from pyagent.ui.vim import Effect, Mode, Step, Vim, begin_insert, press, selected
 from pyagent.ui.vim_motions import resting_place
 
 
 class VimHost:
-    """Vim's state for one text area."""
+    """Vim's state for one text area.
+
+    The machine counts code points, so it is given one for each character a person sees.
+    """
 
     def __init__(self, area: TextArea, remaps: Mapping[str, str]) -> None:
         """`remaps`: sequences that end an insertion, such as `jj` → `<Esc>`."""
         self._area = area
         self._vim = Vim(remaps=remaps)
+        self._signs = OneCodeEach()
         self._cursor = 0
         """Vim's own cursor while something is selected: the area's stands at the selection's end."""
 
@@ -40,7 +45,7 @@ class VimHost:
     def handler(self, event: events.Key) -> Callable[[], Effect] | None:
         """What the key does here; None if it is none of vim's. The handler gives back what is left to the host."""
         area = self._area
-        text = area.text
+        text = self._text
         is_visual = selected(self._vim, text, self._cursor) is not None
         cursor = min(self._cursor, len(text)) if is_visual else self._index(area.cursor_location)
         if not is_visual and self._vim.mode is Mode.NORMAL:
@@ -56,19 +61,29 @@ class VimHost:
         area = self._area
         self._vim = step.vim
         if step.text != text:
-            self._replace(text, step.text)
+            self._replace(self._signs.decode(text), self._signs.decode(step.text))
         if step.effect in ("undo", "redo"):
             (area.undo if step.effect == "undo" else area.redo)()
-            cursor = resting_place(area.text, self._index(area.cursor_location))
+            cursor = resting_place(self._text, self._index(area.cursor_location))
         else:
             cursor = step.cursor
         self._cursor = cursor
-        extent = selected(self._vim, area.text, cursor)
+        shown = self._text
+        extent = selected(self._vim, shown, cursor)
         if extent is None:
-            area.move_cursor(self._location(cursor))
+            area.move_cursor(self._place(shown, cursor))
         else:
-            area.selection = Selection(self._location(extent.start), self._location(extent.end))
+            area.selection = Selection(self._place(shown, extent.start), self._place(shown, extent.end))
         return step.effect
+
+    @property
+    def _text(self) -> str:
+        """The area's text as the machine sees it."""
+        return self._signs.encode(self._area.text)
+
+    def _place(self, text: str, index: int) -> tuple[int, int]:
+        """Where a place in the machine's text is in the area."""
+        return self._location(len(self._signs.decode(text[:index])))
 
     def _replace(self, old: str, new: str) -> None:
         """Replace only what differs, as one step of undoing."""
@@ -90,9 +105,10 @@ class VimHost:
             self._vim = replace(self._vim, mode=Mode.NORMAL, pending=())
 
     def _index(self, location: tuple[int, int]) -> int:
+        """Where a place in the area is in the machine's text."""
         row, column = location
         lines = self._area.document.lines
-        return sum(len(line) + 1 for line in lines[:row]) + column
+        return len(self._signs.encode("\n".join([*lines[:row], lines[row][:column]])))
 
     def _location(self, index: int) -> tuple[int, int]:
         text = self._area.text

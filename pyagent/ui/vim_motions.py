@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyagent.ui.graphemes import OneCodeEach
+
 OPENING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 CLOSING = {closing: opening for opening, closing in OPENING.items()}
 BRACKET_NAMES = {"b": "(", "B": "{", **{char: char for char in OPENING}, **CLOSING}
@@ -80,7 +82,7 @@ def _kind(char: str, *, is_big: bool) -> int:
     """0 for blanks, and one number for each sort of character that makes up words."""
     if char.isspace():
         return 0
-    return 1 if is_big or char.isalnum() or char == "_" else 2
+    return 1 if is_big or char.isalnum() or char == "_" or ord(char) in OneCodeEach.WORD_CODES else 2
 
 
 def word_forward(text: str, at: int, *, is_big: bool) -> int:

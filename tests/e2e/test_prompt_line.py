@@ -123,6 +123,26 @@ def test_the_cursor_stands_behind_wide_and_combined_characters(tmp_path: Path, t
         assert borders == ["╮", "│", "╯"]
 
 
+@pytest.mark.parametrize(
+    ("sign", "cells"), [("👩‍👩‍👧", 2), ("🇩🇪", 2), ("👍🏽", 2), ("e\u0301", 1), ("中", 2), ("א", 1)], ids=ascii
+)
+def test_arrows_and_backspace_take_what_is_seen_as_one_character(tmp_path: Path, sign: str, cells: int) -> None:
+    first = 3  # Behind the border, a blank and the "a".
+    with Terminal.spawn(PYAGENT, home=tmp_path) as terminal:
+        terminal.wait_for(is_idle)
+        terminal.type("ab")
+        terminal.press("left")
+        terminal.wait_for(lambda _: terminal.cursor[0] == first)
+        terminal.send(sign)
+        terminal.wait_for(lambda _: terminal.cursor[0] == first + cells)
+        terminal.press("left")
+        terminal.wait_for(lambda _: terminal.cursor[0] == first)
+        terminal.press("right")
+        terminal.wait_for(lambda _: terminal.cursor[0] == first + cells)
+        terminal.press("backspace")
+        terminal.wait_for("│ ab ")
+
+
 def test_a_dropped_image_becomes_a_chip_and_reaches_the_model(tmp_path: Path) -> None:
     (tmp_path / "my shot.png").write_bytes(png(64, 48))
     with serving(Script(["A grey one."])) as server, pyagent_on(server, tmp_path) as terminal:

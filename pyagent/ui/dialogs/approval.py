@@ -23,6 +23,7 @@ from pyagent.ui.dialogs.rows import FIELD_KEYS, Rows, set_title
 from pyagent.ui.diff_view import diff_view
 from pyagent.ui.keymap import bound
 from pyagent.ui.lines import BLANK_LINE, Line, Span, inert_row, truncate, wrap_spans, wrap_text
+from pyagent.ui.sign_input import SignInput
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
 
@@ -195,7 +196,7 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
             rows.styles.max_height = self._room_rows(self.app.size.height)
             yield rows
             yield OptionRows([option.label for option in self._options])
-            yield Input(placeholder="What should the model do instead? Enter sends, Esc goes back", compact=True)
+            yield SignInput(placeholder="What should the model do instead? Enter sends, Esc goes back", compact=True)
 
     def on_resize(self, event: events.Resize) -> None:
         for rows in self.query(Rows):  # None while the screen is being taken down.

@@ -18,6 +18,7 @@ from pyagent.pages import Page
 from pyagent.ui.dialogs.picker import PickerItem, PickerList
 from pyagent.ui.dialogs.rows import Rows, set_title
 from pyagent.ui.lines import Line, inert, plain_line, truncate
+from pyagent.ui.sign_input import SignInput
 
 BESIDE_FROM_CELLS = 100
 """Narrower than this the detail stands below the list."""
@@ -108,7 +109,7 @@ class BrowserScreen(ModalScreen[None], Generic[PageT]):
             with Horizontal(id="panes"):
                 yield PickerList(self.items(), label_share=self.LABEL_SHARE, none_words="")
                 yield Rows(self._detail_lines, id="detail")
-            yield Input(compact=True)
+            yield SignInput(compact=True)
 
     def on_mount(self) -> None:
         for rows in self.query(Rows):

@@ -17,6 +17,7 @@ from pyagent.ui.dialogs.rows import Layout, Rows, set_title
 from pyagent.ui.diff_view import diff_view
 from pyagent.ui.lines import BLANK_LINE, Line, Span, wrap_text
 from pyagent.ui.markdown import markdown_lines
+from pyagent.ui.sign_input import SignInput
 
 MAX_PAGER_LINES = 50_000
 """More lines are cut with a remark: laying out a million would freeze the screen."""
@@ -103,7 +104,7 @@ class PagerScreen(ModalScreen[None]):
             set_title(box, self._title)
             box.border_subtitle = "/ search · n N next · q leave"
             yield Rows(self._shown)
-            yield Input(placeholder="Search", compact=True)
+            yield SignInput(placeholder="Search", compact=True)
 
     def action_leave(self) -> None:
         self.dismiss(None)

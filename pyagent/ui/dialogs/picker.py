@@ -23,6 +23,7 @@ from pyagent.ui.fuzzy import FuzzyMatch, rank
 from pyagent.ui.keymap import bound
 from pyagent.ui.lines import Line, plain_line
 from pyagent.ui.markdown import markdown_lines
+from pyagent.ui.sign_input import SignInput
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
 
@@ -186,7 +187,7 @@ class PickerScreen(ModalScreen[str | None]):
         with Vertical() as box:
             set_title(box, self._title)
             box.border_subtitle = self.HINT
-            yield Input(placeholder="Search", compact=True)
+            yield SignInput(placeholder="Search", compact=True)
             with Horizontal():
                 yield PickerList(self._items)
                 yield Rows(lambda width_cells: ())

@@ -19,6 +19,7 @@ from pyagent.events import Question
 from pyagent.ui.dialogs.rows import FIELD_KEYS, Rows, set_title
 from pyagent.ui.keymap import bound
 from pyagent.ui.lines import Line, Span, inert, truncate, wrap_text
+from pyagent.ui.sign_input import SignInput
 from pyagent.ui.strips import line_strip
 from pyagent.ui.theme import palette
 
@@ -158,7 +159,7 @@ class QuestionScreen(ModalScreen[QuestionAnswers]):
         with Vertical():
             yield Rows(lambda width_cells: wrap_text(self._question.text, width_cells, "bold"))
             yield ChoiceRows(self._question)
-            yield Input(placeholder="Your answer. Enter sends, Esc goes back", compact=True)
+            yield SignInput(placeholder="Your answer. Enter sends, Esc goes back", compact=True)
 
     def on_mount(self) -> None:
         self._name_question()
