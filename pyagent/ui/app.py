@@ -72,6 +72,7 @@ class PyagentApp(PromptApp):
     CSS = """
     Screen { background: $background; color: $foreground; overflow: hidden hidden; layers: base cover; }
     ModalScreen { background: $background 60%; }
+    ApprovalScreen, QuestionScreen { background: $background 30%; }
     Screen.-tall > Transcript { margin-bottom: 1; }
     """
     VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL_ROWS, "-tall")]  # noqa: RUF012  # declared so by the base class

@@ -23,6 +23,7 @@ from textual.strip import Strip
 
 from pyagent.ui.block_view import MAX_DETAIL_ROWS
 from pyagent.ui.blocks import FOLDED_BY_DEFAULT, Block, BlockKind
+from pyagent.ui.covering import end_above
 from pyagent.ui.lines import BLANK_LINE, Line, join_copied
 from pyagent.ui.theme import palette
 from pyagent.ui.transcript_model import Rendered, TranscriptModel
@@ -108,6 +109,7 @@ class Transcript(ScrollView, can_focus=True):
         self._model = TranscriptModel(detail_rows=detail_rows)
         self._batch_depth = 0
         self._is_placing = False
+        self._covered_rows = 0
         self._made_painter: RowPainter | None = None
         self._search = TranscriptSearch(self._model)
         self._mouse_down_at: Offset | None = None
@@ -288,9 +290,15 @@ class Transcript(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._place()
+        end_above(self, self._covered_rows)
 
     def on_show(self) -> None:
         self._place()
+
+    def end_above(self, covered_rows: int) -> None:
+        """End above a dialog that covers so many of the screen's lowest rows; 0 if there is none any more."""
+        self._covered_rows = covered_rows
+        end_above(self, covered_rows)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()

@@ -43,6 +43,7 @@ from pyagent.ui.blocks import BlockKind
 from pyagent.ui.busy import BusyLine, QueuePanel
 from pyagent.ui.cli import FrontEnd, Invocation
 from pyagent.ui.dialogs.approval import ApprovalScreen
+from pyagent.ui.dialogs.bottom_box import BottomBox
 from pyagent.ui.dialogs.help import HelpScreen
 from pyagent.ui.dialogs.picker import PickerList, PickerScreen
 from pyagent.ui.dialogs.text import TextScreen
@@ -262,6 +263,22 @@ async def test_a_permission_dialog_answers_with(tmp_path: Path, keys: tuple[str,
         await s.pilot.press(*keys)
         await s.until(lambda: s.agent.sent(AnswerPermission) == [expected])
         await s.until(lambda: len(s.app.screen_stack) == 1)
+
+
+@pytest.mark.parametrize("rows", [15, 24, 40])
+async def test_what_was_said_last_stays_in_sight_above_a_question(tmp_path: Path, rows: int) -> None:
+    said = "\n\n".join(f"Paragraph {number}." for number in range(60))
+    async with session(tmp_path, size=(80, rows)) as s:
+        ended_at = s.transcript.region.bottom
+        await s.emit(TurnStarted("u0"), s.recorder.commit(answer(text(f"{said}\n\nThis is why."))), question())
+        await s.until(lambda: s.app.screen.query(BottomBox), "composed")
+        box = s.app.screen.query_one(BottomBox)
+        seen = s.app.screen_stack[0].query_one(Transcript)
+        await s.until(lambda: 0 < seen.region.bottom == box.region.y, "ends where the dialog begins")
+        await s.until(lambda: any("This is why." in seen.render_line(y).text for y in range(seen.size.height)))
+        await s.pilot.press("n")
+        await s.until(lambda: len(s.app.screen_stack) == 1)
+        await s.until(lambda: s.transcript.region.bottom >= ended_at - 1, "has its rows back, but the busy line's")
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (5, 1), (9, 40), (200, 1)], ids=str)

@@ -19,6 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from pyagent.ui.blocks import DiffLine
+from pyagent.ui.dialogs.bottom_box import BottomBox
 from pyagent.ui.dialogs.rows import FIELD_KEYS, Rows, set_title
 from pyagent.ui.diff_view import diff_view
 from pyagent.ui.keymap import bound
@@ -154,7 +155,7 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
     """Asks once; the answer is the screen's result."""
 
     DEFAULT_CSS = """
-    ApprovalScreen { align: center bottom; background: $background 60%; }
+    ApprovalScreen { align: center bottom; }
     ApprovalScreen > Vertical {
         width: 100%;
         height: auto;
@@ -189,7 +190,7 @@ class ApprovalScreen(ModalScreen[ApprovalAnswer]):
         self._options = options_of(request)
 
     def compose(self) -> ComposeResult:
-        with Vertical() as box:
+        with BottomBox() as box:
             set_title(box, self._request.title)
             box.border_subtitle = _CHOOSING_KEYS
             rows = Rows(lambda width_cells: request_lines(self._request, width_cells))

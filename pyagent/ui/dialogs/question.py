@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from pyagent.events import Question
+from pyagent.ui.dialogs.bottom_box import BottomBox
 from pyagent.ui.dialogs.rows import FIELD_KEYS, Rows, set_title
 from pyagent.ui.keymap import bound
 from pyagent.ui.lines import Line, Span, inert, truncate, wrap_text
@@ -118,7 +119,7 @@ class QuestionScreen(ModalScreen[QuestionAnswers]):
     """Asks all questions; the answers are the screen's result. Esc at the first one leaves them unanswered."""
 
     DEFAULT_CSS = """
-    QuestionScreen { align: center bottom; background: $background 60%; }
+    QuestionScreen { align: center bottom; }
     QuestionScreen > Vertical {
         width: 100%;
         height: auto;
@@ -156,7 +157,7 @@ class QuestionScreen(ModalScreen[QuestionAnswers]):
         return self._questions[len(self._answers)]
 
     def compose(self) -> ComposeResult:
-        with Vertical():
+        with BottomBox():
             yield Rows(lambda width_cells: wrap_text(self._question.text, width_cells, "bold"))
             yield ChoiceRows(self._question)
             yield SignInput(placeholder="Your answer. Enter sends, Esc goes back", compact=True)
