@@ -61,6 +61,10 @@ class StripCache:
         self._strips.move_to_end(line)
         return strip
 
+    def clear(self) -> None:
+        """Forget the strips, which does not put off the next sweep."""
+        self._strips.clear()
+
 
 def _instead(control: re.Match[str]) -> str:
     return " " if control.group() == "\t" else "\ufffd"

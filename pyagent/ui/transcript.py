@@ -111,6 +111,7 @@ class Transcript(ScrollView, can_focus=True):
         self._is_placing = False
         self._covered_rows = 0
         self._made_painter: RowPainter | None = None
+        self._is_restyled = False
         self._search = TranscriptSearch(self._model)
         self._mouse_down_at: Offset | None = None
         self._linked_folder: Path | None = None
@@ -125,7 +126,7 @@ class Transcript(ScrollView, can_focus=True):
     @linked_folder.setter
     def linked_folder(self, folder: Path | None) -> None:
         self._linked_folder = folder
-        self._made_painter = None
+        self._is_restyled = True
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -302,7 +303,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._made_painter = None
+        self._is_restyled = True
 
     # Going places
 
@@ -491,10 +492,13 @@ class Transcript(ScrollView, can_focus=True):
 
     @property
     def _painter(self) -> RowPainter:
-        if self._made_painter is None:
+        painter = self._made_painter
+        if painter is None or self._is_restyled:
             colours = palette(self.app.theme, is_dark=self.app.current_theme.dark)
-            self._made_painter = RowPainter(colours, self.rich_style, self._linked_folder)
-        return self._made_painter
+            painter = self._made_painter = painter or RowPainter(colours, self.rich_style)
+            painter.use(colours, self.rich_style, self._linked_folder)
+            self._is_restyled = False
+        return painter
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """As every widget's, without what rows need that have borders, padding or tints; so a row that only moves is

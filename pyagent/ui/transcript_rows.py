@@ -21,16 +21,22 @@ Overlay: TypeAlias = tuple[int, int, str]
 
 
 class RowPainter:
-    """Draws rows under one theme, and keeps those shown last."""
+    """Draws rows in one set of colours, and keeps those shown last."""
 
-    def __init__(self, colours: Palette, base: Style, linked_folder: Path | None) -> None:
-        """Names of files below `linked_folder` are links; None for none."""
+    def __init__(self, colours: Palette, base: Style) -> None:
         self.base = base
         self._colours = colours
-        self._linked_folder = linked_folder
+        self._linked_folder: Path | None = None
         self._strips = StripCache()
         self._placed: OrderedDict[int, tuple[Strip, Strip]] = OrderedDict()
         """By place the strip of a line and the same with the place in it, which a selection goes by."""
+
+    def use(self, colours: Palette, base: Style, linked_folder: Path | None) -> None:
+        """Draw like this from now on. Names of files below `linked_folder` are links; None for none."""
+        if (colours, base, linked_folder) != (self._colours, self.base, self._linked_folder):
+            self._colours, self.base, self._linked_folder = colours, base, linked_folder
+            self._strips.clear()
+            self._placed.clear()
 
     def row(self, line: Line, width_cells: int, place: int, overlays: Sequence[Overlay]) -> Strip:
         """A line's strip; `place` is the y it has for a selection."""

@@ -10,7 +10,7 @@ from textual.strip import Strip
 
 from pyagent.ui.lines import plain_line
 from pyagent.ui.strips import KEPT_STRIP_COUNT, STRIPS_BETWEEN_SWEEPS, StripCache
-from pyagent.ui.theme import DARK, palette
+from pyagent.ui.theme import DARK, LIGHT, palette
 from pyagent.ui.transcript_rows import RowPainter
 
 
@@ -39,7 +39,7 @@ def test_what_textual_keeps_of_styles_and_of_closed_dialogs_is_swept_as_rows_are
 
 
 def test_a_row_that_only_moves_on_the_screen_is_not_drawn_anew() -> None:
-    painter = RowPainter(palette(DARK), Style.null(), None)
+    painter = RowPainter(palette(DARK), Style.null())
     line = plain_line("a line")
     first = painter.row(line, 40, 7, [])
     assert painter.row(line, 40, 7, []) is first
@@ -48,8 +48,27 @@ def test_a_row_that_only_moves_on_the_screen_is_not_drawn_anew() -> None:
 
 
 def test_what_is_laid_over_a_row_goes_with_it() -> None:
-    painter = RowPainter(palette(DARK), Style.null(), None)
+    painter = RowPainter(palette(DARK), Style.null())
     line = plain_line("a line")
     plain = painter.row(line, 40, 7, [])
     assert list(painter.row(line, 40, 7, [(0, 1, "found")])) != list(plain)
     assert painter.row(line, 40, 7, []) is plain
+
+
+def test_rows_are_drawn_anew_for_other_colours_only() -> None:
+    painter = RowPainter(palette(DARK), Style.null())
+    line = plain_line("a line")
+    first = painter.row(line, 40, 7, [])
+    painter.use(palette(DARK), Style.null(), None)
+    assert painter.row(line, 40, 7, []) is first
+    painter.use(palette(LIGHT), Style.null(), None)
+    assert painter.row(line, 40, 7, []) is not first
+
+
+def test_textuals_own_caches_are_swept_also_where_ours_is_emptied_in_between() -> None:
+    Strip.render_ansi(Style(bold=True), ColorSystem.TRUECOLOR)
+    cache = StripCache()
+    for _ in range(STRIPS_BETWEEN_SWEEPS // 10):
+        fill(cache, 10)
+        cache.clear()
+    assert Strip.render_ansi.cache_info().currsize == 0
