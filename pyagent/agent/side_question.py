@@ -14,7 +14,7 @@ from pyagent.agent.wire.profile import RequestProfile
 from pyagent.agent.wire.render import Renderer
 from pyagent.errors import PyagentError, UsageError
 from pyagent.events import EventSink, Report
-from pyagent.messages import TextBlock, parse_block, scrub_surrogates
+from pyagent.messages import TextBlock, ToolUseBlock, parse_block, scrub_surrogates
 from pyagent.pages import AnswerPage
 from pyagent.view import View
 
@@ -52,6 +52,11 @@ class SideQuestion:
             response = await self._calls.call(self._journal.state.view, self._plan_for(question), SOURCE)
         blocks = [parse_block(raw) for raw in response.content]
         answer = "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
+        wanted = dict.fromkeys(block.name for block in blocks if isinstance(block, ToolUseBlock))
+        if wanted:
+            # What it said is then but the announcement of a call that is not made.
+            remark = f"For an answer it would have to use {', '.join(wanted)}. Ask it in the conversation."
+            answer = f"{answer}\n\n{remark}".strip()
         if not answer:
             raise PyagentError("The model gave no answer to the side question.", hint="Ask it in the conversation.")
         usage = response.usage

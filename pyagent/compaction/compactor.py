@@ -54,10 +54,22 @@ class Preview:
             f"summarised: {self.plan.covered_end - self.plan.head_end:,} messages · kept word for word: {kept:,}",
             f"your earlier messages kept: {len(self.assembly.prompts):,}, left out: {self.assembly.elided_prompts:,}",
         ]
-        lines += [f"  {name}: {tokens:,}" for name, tokens in self.assembly.parts.items()]
-        lines += [f"  restored: {attachment.label}" for attachment in self.assembly.attachments]
-        lines += [f"  named only, or first page: {path}" for path in self.assembly.referenced]
-        return "\n".join(lines)
+        rest = self.after_tokens - sum(self.assembly.parts.values())
+        parts = {**({"system prompt, tools and frames": rest} if rest > 0 else {}), **self.assembly.parts}
+        lines.append("behind it, in tokens:")
+        lines += [f"  {name}: {tokens:,}" for name, tokens in parts.items() if tokens]
+        return "\n".join([*lines, *self._restored_lines()])
+
+    def _restored_lines(self) -> list[str]:
+        """What is laid down anew, each thing once: whole, in part, or by its name."""
+        labels = [attachment.label for attachment in self.assembly.attachments]
+        subjects = [label.partition(":")[2] or label for label in labels]
+        cut = set(self.assembly.referenced)
+        lines = [
+            f"  restored{', cut' if subject in cut else ''}: {label.replace(':', ' ', 1)}"
+            for label, subject in zip(labels, subjects, strict=True)
+        ]
+        return [*lines, *(f"  named only: {path}" for path in self.assembly.referenced if path not in subjects)]
 
 
 async def auto_compact(ctx: PipelineContext, sizer: Sizer, tokens: int) -> tuple[LayerOutcome, AutoCompactTracking]:

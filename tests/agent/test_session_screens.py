@@ -266,6 +266,13 @@ async def test_a_side_question_reads_the_conversation_and_leaves_no_trace_in_it(
     assert "side questions" in [row.name for row in cost.purposes]
 
 
+async def test_a_side_question_that_would_take_a_tool_says_so(tmp_path: Path) -> None:
+    script = Script([reply("Listing the files.", tool_use("Glob", {"pattern": "*"}))])
+    async with FakeMessagesServer(script) as server, running_agent(launch_options(tmp_path, server.url)) as agent:
+        page = await page_of(agent, AnswerPage, "btw", "what is here?")
+    assert page.answer == "Listing the files.\n\nFor an answer it would have to use Glob. Ask it in the conversation."
+
+
 async def test_a_side_question_can_be_interrupted_and_the_conversation_goes_on(tmp_path: Path) -> None:
     script = Script([stall(reply("late"), BEFORE_HEADERS), reply("Hello.")])
     async with FakeMessagesServer(script) as server, running_agent(launch_options(tmp_path, server.url)) as agent:

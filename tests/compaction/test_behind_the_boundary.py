@@ -208,9 +208,22 @@ async def test_the_preview_calls_no_model_and_changes_nothing() -> None:
     preview = await bench.pipeline.preview(bench.context())
     assert isinstance(preview, Preview)
     assert preview.after_tokens < preview.before_tokens
-    assert "restored: file:/p/0.py" in preview.text
+    assert "restored: file /p/0.py" in preview.text
     assert talk.state.next_seq == seq
     assert hooks.calls == []
+
+
+async def test_the_preview_names_each_file_once_and_its_parts_add_up() -> None:
+    talk = working_talk(files=2)
+    bench = Bench(talk, sources=FixedSources(files={"/p/0.py": "x", "/p/1.py": "word\n" * 20_000}))
+    preview = await bench.pipeline.preview(bench.context())
+    assert isinstance(preview, Preview)
+    lines = preview.text.splitlines()
+    assert [line for line in lines if "/p/0.py" in line] == ["  restored: file /p/0.py"]
+    assert [line for line in lines if "/p/1.py" in line] == ["  restored, cut: file /p/1.py"]
+    start = lines.index("behind it, in tokens:") + 1
+    parts = [int(line.rpartition(": ")[2].replace(",", "")) for line in lines[start:] if "restored" not in line]
+    assert sum(parts) == preview.after_tokens
 
 
 async def test_the_receipt_says_what_it_cost() -> None:
