@@ -319,6 +319,18 @@ async def test_calls_of_an_answer_cut_at_the_output_limit_are_never_run() -> Non
         assert "cut off at the output limit" in s.results()["a"]
 
 
+async def test_a_model_whose_calls_are_cut_again_and_again_is_stopped_with_every_call_answered() -> None:
+    tool = FakeTool()
+    cut = [response(call(f"c{number}"), stop_reason="max_tokens") for number in range(4)]
+    async with stage([*cut, response(text("not asked any more"))], tool) as s:
+        s.conversation.send(SubmitPrompt("go"))
+        finished = await s.until_event(TurnFinished)
+        assert finished.stop_reason == "max_tokens"
+        assert len(s.sampler.script) == 1
+        assert tool.log == []
+        assert sorted(s.results()) == ["c0", "c1", "c2", "c3"]
+
+
 async def test_a_text_cut_at_the_output_limit_is_continued_three_times_at_most() -> None:
     async with stage([response(text(f"part {n}"), stop_reason="max_tokens") for n in range(4)]) as s:
         s.conversation.send(SubmitPrompt("go"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pyagent.agent.session_store import project_dir
-from pyagent.events import CompactionFinished, Notice, SessionOpened, TurnFinished
+from pyagent.events import CompactionFinished, GaugeMoved, Notice, SessionOpened, TurnFinished
 from pyagent.log import AssistantEntry, UserEntry
 from tests.agent.background import Worker
 from tests.agent.support import launch_options, records_on_disk, running_agent, with_environ
@@ -76,9 +76,12 @@ async def test_compacting_by_hand_shrinks_the_next_request(tmp_path: Path) -> No
         async with running_agent(options) as agent:
             await agent.prompt("count")
             before = server.message_requests[-1].input_tokens
+            since = len(agent.events)
             finished = await agent.command("compact", "then write a handoff file", CompactionFinished)
+            at_once = await agent.next_of(GaugeMoved, since=since)
             count = len(server.message_requests)
             await agent.prompt("go on")
+            then = agent.all_of(GaugeMoved)[-1].gauge
         server.assert_finished()
     assert worker.counts["summary"] >= 1
     # What the summary should heed is no task: the summariser alone is told.
@@ -87,6 +90,9 @@ async def test_compacting_by_hand_shrinks_the_next_request(tmp_path: Path) -> No
     assert "handoff" not in str([request.body for request in server.message_requests[count:]])
     assert len(list(project_dir(options.home, options.cwd).rglob("*.jsonl"))) == 1, "one session, one file"
     assert finished.after_tokens < finished.before_tokens
+    # The gauge moves with the compaction, as an estimate; the next response's usage replaces it.
+    assert (at_once.gauge.used_tokens, at_once.gauge.is_estimate) == (finished.after_tokens, True)
+    assert not then.is_estimate
     assert server.message_requests[count].input_tokens < before
 
 
@@ -108,3 +114,21 @@ async def test_memory_files_stand_behind_a_compaction_as_they_are_on_the_disk_th
     assert str(before.body).count("Never add Co-Authored-By.") == 1
     assert after.count("Never push;  not even tags.") == 1
     assert "Co-Authored-By" not in after
+
+
+async def test_a_projects_env_file_is_loaded_by_nobody(tmp_path: Path) -> None:
+    names = ("FROM_ENV_FILE", "ANTHROPIC_API_KEY", "DISABLE_AUTO_COMPACT")
+    command = " ".join(("echo", *(f"[${{{name}-unset}}]" for name in names)))
+    script = Script([reply(tool_use("Bash", {"command": command})), "Fine."])
+    async with FakeMessagesServer(script, api_key="a-key") as server:
+        options = launch_options(tmp_path, server.url)
+        (options.cwd / ".env").write_text(
+            "FROM_ENV_FILE=1\nANTHROPIC_API_KEY=another\nANTHROPIC_BASE_URL=http://127.0.0.1:9\nDISABLE_AUTO_COMPACT=1\n"
+        )
+        async with running_agent(options) as agent:
+            ended = await agent.prompt("look")
+            gauge = agent.all_of(GaugeMoved)[-1].gauge
+        server.assert_finished()
+    assert isinstance(ended, TurnFinished)
+    assert "[unset] [unset] [unset]" in str(server.message_requests[-1].body["messages"][-1])
+    assert gauge.is_auto_compact_on
