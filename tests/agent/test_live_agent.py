@@ -107,13 +107,18 @@ async def test_memory_files_stand_behind_a_compaction_as_they_are_on_the_disk_th
             before = server.message_requests[-1]
             memory.write_text("Never push;  not even tags.\n")
             await agent.command("compact", "in short", CompactionFinished)
-            count = len(server.message_requests)
             await agent.prompt("go on")
+            between = server.message_requests[-1]
+            memory.write_text("Use tabs;  never spaces.\n")
+            await agent.command("compact", "in short", CompactionFinished)
+            await agent.prompt("and on")
         server.assert_finished()
-    after = str(server.message_requests[count].body)
+    after = str(server.message_requests[-1].body)
     assert str(before.body).count("Never add Co-Authored-By.") == 1
-    assert after.count("Never push;  not even tags.") == 1
-    assert "Co-Authored-By" not in after
+    assert str(between.body).count("Never push;  not even tags.") == 1
+    assert "Co-Authored-By" not in str(between.body)
+    assert after.count("Use tabs;  never spaces.") == 1
+    assert "Never push" not in after
 
 
 async def test_a_projects_env_file_is_loaded_by_nobody(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Summaries that take their time, break off or never come: over the wire, with time that is moved by hand."""
+"""Summaries that take their time, break off, never come or are none: over the wire, with time that is moved by hand."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from pyagent.events import (
     TurnFinished,
 )
 from pyagent.log import Boundary
-from tests.agent.background import FORGETFUL_SUMMARY, Worker, turns_of_calls
+from tests.agent.background import FORGETFUL_SUMMARY, Worker, kind_of, turns_of_calls
 from tests.agent.moved_time import move_time, run_on_movable_loop
 from tests.agent.support import LiveAgent, SteadyClock, launch_options, running_agent, state_on_disk, with_environ
 from tests.fakes.messages_server import FakeMessagesServer
-from tests.fakes.script import Answer, after_deltas, eof, reply, stall
+from tests.fakes.recorded import divergence
+from tests.fakes.script import Answer, Request, after_deltas, eof, reply, stall, tool_use
 
 WINDOW_TOKENS = 60_000
 IDLE_LIMIT_S = 30.0
@@ -162,3 +163,35 @@ async def test_a_summary_that_breaks_off_is_never_told_as_a_success_and_costs_th
     assert any(text.startswith("Compaction failed: The answer broke off") for text in agent.notices)
     assert isinstance(ended, TurnFinished)
     assert "and this is answered" in str(server.message_requests[-1].body["messages"])
+
+
+async def test_a_summary_that_is_a_tool_call_is_refused_behind_the_same_prefix_and_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    turns = turns_of_calls(1, 2)
+    answers = iter([reply(tool_use("Bash", {"command": "touch ran"})), reply(LONG_SUMMARY)])
+    asked: list[Request] = []
+
+    def answer(request: Request) -> Answer:
+        if kind_of(request.last_text) != "summary" and not asked:
+            return turns(request)
+        asked.append(request)
+        return next(answers)
+
+    async with FakeMessagesServer(answer, window_tokens=WINDOW_TOKENS) as server:
+        options = with_environ(launch_options(tmp_path, server.url), ENVIRON)
+        async with running_agent(options) as agent:
+            await agent.prompt("begin")
+            await agent.prompt("go on")
+            main = server.message_requests[-1]
+            finished = await agent.command("compact", "in short", CompactionFinished)
+        server.assert_finished()
+    first, second = asked
+    assert (finished.layer, finished.calls) == ("full", 2)
+    assert first.body["tools"] == second.body["tools"] == main.body["tools"]
+    assert divergence(first.body, second.body) is None, "the retry only appends, so that it reads the cached prefix"
+    call, refusal = second.messages[-2:]
+    assert [block["type"] for block in call["content"]] == ["tool_use"]
+    assert refusal["content"][0]["type"] == "tool_result"
+    assert refusal["content"][0]["is_error"]
+    assert not (options.cwd / "ran").exists()

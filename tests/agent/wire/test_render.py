@@ -12,7 +12,7 @@ from pyagent.agent.wire.plan import RequestPlan
 from pyagent.agent.wire.profile import BINDING_BETA, RequestProfile
 from pyagent.agent.wire.render import Renderer
 from pyagent.log import ClearResults, Repair, Revoke, Snip, UserEntry
-from pyagent.messages import JsonObject, TextBlock
+from pyagent.messages import ImageBlock, JsonObject, TextBlock, ToolResultBlock
 from tests.agent.wire.builders import OPUS, Conversation, prompt, results, text_raw, thinking_raw, use_raw
 
 
@@ -117,6 +117,33 @@ def test_answers_of_a_repair_stand_right_behind_their_response() -> None:
     talk.add(prompt("never mind"))
     talk.add(Repair("no result", answers={"a": "interrupted"}))
     assert kinds(body_of(talk)) == [["text"], ["tool_use"], ["tool_result", "text"]]
+
+
+def test_results_without_content_are_sent_as_the_api_takes_them() -> None:
+    talk = Conversation()
+    talk.add(prompt("look"))
+    talk.answer(*(use_raw(use_id) for use_id in "abcd"), stop_reason="tool_use")
+    image = ImageBlock({"type": "base64", "media_type": "image/png", "data": "aGk="}, 9, 9)
+    talk.add(
+        UserEntry(
+            (
+                ToolResultBlock("a", ()),
+                ToolResultBlock("b", (TextBlock(" \n"), TextBlock("said"))),
+                ToolResultBlock("c", (TextBlock("\n"),), is_error=True),
+                ToolResultBlock("d", (image,), is_error=True),
+            ),
+            origin="tool_results",
+        )
+    )
+    body = body_of(talk)
+    sent = {block["tool_use_id"]: block for block in body["messages"][-1]["content"]}
+    assert not sent["a"].get("content")
+    assert [part["text"] for part in sent["b"]["content"]] == ["said"]
+    # An error must say something, and may hold nothing but text.
+    assert [part["text"] for part in sent["c"]["content"]] == ["(no output)"]
+    assert sent["c"]["is_error"]
+    assert [part["type"] for part in sent["d"]["content"]] == ["image"]
+    assert not sent["d"].get("is_error")
 
 
 def test_surrogates_and_numbers_json_does_not_know_never_reach_the_wire() -> None:
