@@ -48,7 +48,8 @@ def explain_layout(request: OfflineRequest) -> Step:
     reads = calls_of(request, "Read")
     if readme and not reads and "Read" in request.tools:
         return Step(f"Reading `{readme}`.", (("Read", {"file_path": readme, "limit": 40}),))
-    return Step(layout_text(paths, lines_of(reads[-1], request) if reads else []))
+    is_cut = re.search(r"characters left out here|newest [\d,]+ of [\d,]+ files", source.result or "") is not None
+    return Step(layout_text(paths, lines_of(reads[-1], request) if reads else [], is_cut=is_cut))
 
 
 def list_files(intent: ListFiles, request: OfflineRequest) -> Step:

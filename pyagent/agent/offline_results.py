@@ -168,8 +168,8 @@ def tail(text: str, limit: int = OUTPUT_LINES) -> str:
     return "\n".join([f"… ({len(lines) - limit:,} lines before)", *lines[-limit:]])
 
 
-def layout_text(paths: list[str], readme: list[tuple[int, str]]) -> str:
-    """What is where, from the list of a project's files and its README."""
+def layout_text(paths: list[str], readme: list[tuple[int, str]], *, is_cut: bool = False) -> str:
+    """What is where, from the list of a project's files and its README. `is_cut`: the list is not whole."""
     folders: dict[str, Counter[str]] = {}
     top: list[str] = []
     for path in paths:
@@ -184,7 +184,8 @@ def layout_text(paths: list[str], readme: list[tuple[int, str]]) -> str:
     parts = []
     if about := _first_paragraph(readme):
         parts.append(f"The README says: “{about}”")
-    parts.append(f"{plural(len(paths), 'file')}" + (f" ({kinds})" if kinds else "") + ":")
+    counted = f"Of the files, these {len(paths):,} were listed" if is_cut else plural(len(paths), "file")
+    parts.append(counted + (f" ({kinds})" if kinds else "") + ":")
     lines = []
     for name, inside in sorted(folders.items(), key=lambda item: -item[1].total()):
         inner = [part for part, _ in inside.most_common(6) if part]

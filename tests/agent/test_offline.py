@@ -147,6 +147,14 @@ async def test_the_layout_needs_no_git_repository(tmp_path: Path) -> None:
     await bench.shell.close()
 
 
+async def test_a_layout_from_a_list_that_was_cut_does_not_claim_to_be_whole(driver: Driver) -> None:
+    for number in range(1_500):
+        driver.bench.path(f"data/{number:040}.txt", "")
+    answer = await driver.ask("explain the layout")
+    assert "Of the files, these " in answer
+    assert "1,506 files" not in answer
+
+
 async def test_it_counts_files_lines_tests_and_words(driver: Driver) -> None:
     assert "**4** Python files" in await driver.ask("how many python files are there?")
     assert "**13** lines" in await driver.ask("count the lines in src/thresholds.py")
