@@ -104,6 +104,9 @@ class Prompt(SignTextArea):
             super().__init__()
             self.mode = mode
 
+    class Stashed(Message):
+        """Text was put aside or brought back: `Prompt.stashed` is what waits now."""
+
     class ImageRequested(Message):
         """The user wants the clipboard's image; answer with `Prompt.add_images`, or `Prompt.action_paste`."""
 
@@ -437,13 +440,12 @@ class Prompt(SignTextArea):
             self._yanked = (min(start, end), self.cursor_location)
 
     def action_stash(self) -> None:
-        """Put the text aside; in an empty prompt, bring it back."""
-        if self.text:
-            self._stashed = self.text
-            self.set_text("")
-        elif self._stashed:
-            self.set_text(self._stashed)
-            self._stashed = ""
+        """Put the text aside; in an empty prompt, bring it back. With text here and there, they change places."""
+        if not self.text and not self._stashed:
+            return
+        stashed, self._stashed = self._stashed, self.text
+        self.set_text(stashed)
+        self.post_message(self.Stashed())
 
     def action_external_editor(self) -> None:
         """Ask the app for the external editor."""

@@ -88,6 +88,9 @@ class PromptApp(App[int]):
 
         self._desk.paste_image(done)
 
+    def on_prompt_stashed(self) -> None:
+        self.show_hint("Put aside: Ctrl+S brings it back." if self._prompt.stashed else "")
+
     def on_prompt_help_requested(self) -> None:
         self.action_help()
 

@@ -223,6 +223,9 @@ class SessionView:
                 self._offer_rewind(event)
             case SettingMoved(name="title", value=title):
                 self._app.show_hint(f"This session is called {title} now.", lasting_s=HINT_S)
+            case SettingMoved(name="effort", value=effort):
+                words = f"Effort: {effort or 'as the model has it'}, from the next prompt on."
+                self._app.show_hint(words, lasting_s=HINT_S)
             case RetryScheduled(delay_s=delay_s):
                 self._retry_due_s = self._clock() + delay_s
             case StreamSilent(silent_s=silent_s):

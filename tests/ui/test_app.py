@@ -30,6 +30,7 @@ from pyagent.events import (
     Report,
     RequestStarted,
     RetryScheduled,
+    SettingMoved,
     TextDelta,
     TurnFailed,
     TurnFinished,
@@ -263,6 +264,21 @@ async def test_a_permission_dialog_answers_with(tmp_path: Path, keys: tuple[str,
         await s.pilot.press(*keys)
         await s.until(lambda: s.agent.sent(AnswerPermission) == [expected])
         await s.until(lambda: len(s.app.screen_stack) == 1)
+
+
+async def test_text_that_leaves_the_line_says_how_it_comes_back(tmp_path: Path) -> None:
+    async with session(tmp_path) as s:
+        await s.type("a thought", "ctrl+s")
+        await s.until(lambda: "Ctrl+S brings it back" in s.busy_words)
+        await s.pilot.press("ctrl+s")
+        await s.until(lambda: s.busy_words == "")
+        assert s.prompt.text == "a thought"
+
+
+async def test_another_effort_is_told_however_narrow_the_status_bar(tmp_path: Path) -> None:
+    async with session(tmp_path, size=(60, 15)) as s:
+        await s.emit(SettingMoved("effort", "low"))
+        await s.until(lambda: "Effort: low" in s.busy_words)
 
 
 @pytest.mark.parametrize("rows", [15, 24, 40])

@@ -222,6 +222,15 @@ async def test_undo_stash_and_yank() -> None:
         assert app.prompt.text == "one two"
 
 
+async def test_what_was_put_aside_is_never_overwritten() -> None:
+    app = Writing()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press(*"first", "ctrl+s", *"second", "ctrl+s")
+        assert (app.prompt.text, app.prompt.stashed) == ("first", "second")
+        await pilot.press("ctrl+s")
+        assert (app.prompt.text, app.prompt.stashed) == ("second", "first")
+
+
 async def test_the_external_editor_is_asked_for() -> None:
     app = Writing()
     async with app.run_test(size=SIZE) as pilot:
