@@ -4,7 +4,8 @@ Writing goes through `columns`, so that rows stay aligned whatever the terminal 
 
 The parser underneath takes an escape character inside a bracketed paste for the start of a key: a pasted log with
 colours would press keys, Enter among them. It also looks at every character, a second for a megabyte. So it is shown
-where a paste begins and ends, but never what is in it. Nor is it shown broken mouse reports (`pyagent.ui.mouse_input`).
+where a paste begins and ends, but never what is in it. Nor is it shown broken mouse reports, or halves of anything that
+a slow link has cut (`pyagent.ui.cut_input`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 import os
 import re
 import selectors
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +24,10 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
-from pyagent.ui.alt_keys import with_alt_keys
 from pyagent.ui.columns import placed
+from pyagent.ui.cut_input import CutSequences, RawPaste
 from pyagent.ui.graphemes import is_joiner
 from pyagent.ui.instant_line import TypedAhead
-from pyagent.ui.mouse_input import MouseFilter
 from pyagent.ui.sequences import RESTORE_TITLE, SAVE_TITLE, title_sequence
 from pyagent.ui.terminal_kind import has_links, takes_sequences
 from pyagent.ui.theming import ReplyFilter, is_light_colour
@@ -170,20 +171,20 @@ class InputDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         """Turn bytes into events until told to stop. A byte that is no UTF-8 becomes a replacement character."""
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        pastes, mouse, parser = PasteFilter(), MouseFilter(), XTermParser(self._debug)
+        pastes, cut, raw, parser = PasteFilter(), CutSequences(), RawPaste(), XTermParser(self._debug)
         replies, is_told = ReplyFilter(), False
         if self._instant is not None:
             ahead, self._instant = self._ahead_of(self._instant), None
             for at_s, text in ahead.all_input:
-                if shown := mouse.feed(pastes.feed(text)):
-                    parser = self._take(shown, parser, pastes, at_s)
+                for piece in cut.feed(pastes.feed(text), time.monotonic()):
+                    parser = self._take(piece, parser, pastes, at_s)
             decoder.decode(ahead.pending)
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             if self._wake_fds is not None:
                 selector.register(self._wake_fds[0], selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                is_waiting = mouse.is_waiting or parser._timeout_time is not None
+                is_waiting = cut.is_waiting or raw.is_open or parser._timeout_time is not None
                 ready = {key.fd for key, _ in selector.select(_POLL_S if is_waiting else None)}
                 if self._wake_fds is not None and self._wake_fds[0] in ready:
                     return
@@ -197,15 +198,36 @@ class InputDriver(LinuxDriver):
                     if replies.reply is not None and not is_told:
                         is_told = True
                         self.process_message(BackgroundTold(is_light_colour(replies.reply)))
-                    if text := with_alt_keys(mouse.feed(text)):
-                        parser = self._take(text, parser, pastes)
-                    if mouse.has_lost_sgr:
-                        mouse.has_lost_sgr = False
+                    pieces = cut.feed(text, time.monotonic())
+                    for number, piece in enumerate(pieces, 1):
+                        pasted, typed = raw.feed(piece)
+                        parser = self._take_pasted(pasted, typed, parser, pastes)
+                        if number < len(pieces):
+                            self._time_out(parser)
+                    if cut.mouse.has_lost_sgr:
+                        cut.mouse.has_lost_sgr = False
                         self._enable_mouse_support()
                 else:
-                    mouse.give_up()
+                    if raw.is_open:
+                        parser = self._take_pasted(*raw.end(), parser, pastes)
+                    if key := cut.settle(time.monotonic()):
+                        parser = self._take(key, parser, pastes)
+                        self._time_out(parser)
                 for message in parser.tick():
                     self.process_message(message)
+
+    def _take_pasted(self, pasted: str, typed: str, parser: XTermParser, pastes: PasteFilter) -> XTermParser:
+        """Give on what was pasted without brackets, if anything was, and have the keys behind it parsed."""
+        if pasted:
+            self.process_message(events.Paste(pasted))
+        return self._take(typed, parser, pastes) if typed else parser
+
+    def _time_out(self, parser: XTermParser) -> None:
+        """Nothing follows what the parser has: it is a key."""
+        if parser._timeout_time is not None:
+            parser._timeout_time = 0.0
+            for message in parser.tick():
+                self.process_message(message)
 
     def _ahead_of(self, instant: InstantPrompt) -> TypedAhead:
         """Wait until the instant prompt reads no more; gives what it has read."""

@@ -42,6 +42,11 @@ class MouseFilter:
         """Whether what comes next may belong to what came before."""
         return bool(self._held or self._passed)
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether a report has begun beyond doubt."""
+        return bool(self._held)
+
     def give_up(self) -> None:
         """Nothing more came: what is held is no report and no text either."""
         self._held = self._passed = ""

@@ -32,6 +32,17 @@ def test_a_pasted_log_with_escape_sequences_waits_as_text(tmp_path: Path) -> Non
         assert "▌ " not in screen, "nothing was sent"
 
 
+@pytest.mark.parametrize("text", ["y" * 30_000, "a word and a line\r" * 2_000], ids=["one word", "lines"])
+def test_a_long_paste_without_brackets_is_a_chip_at_once_and_sends_nothing(tmp_path: Path, text: str) -> None:
+    with Terminal.spawn(PYAGENT, home=tmp_path) as terminal:
+        terminal.wait_for(is_idle)
+        terminal.send(text)
+        screen = terminal.wait_for("[Pasted text #1")
+        assert "▌ " not in screen
+        terminal.press("backspace")
+        terminal.wait_for("Ask, or /")
+
+
 def test_bytes_that_are_no_utf8_do_not_end_the_reading(tmp_path: Path) -> None:
     with Terminal.spawn(PYAGENT, home=tmp_path) as terminal:
         terminal.wait_for(is_idle)

@@ -234,7 +234,7 @@ def test_a_stop_from_outside_is_a_suspension_too(start: Start) -> None:
 
 def test_ctrl_c_in_the_editor_ends_the_editor_only(start: Start, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
-    editor.write_text("#!/bin/sh\necho editing\ncat\n")
+    editor.write_text("#!/bin/sh\necho editing\nexec cat\n")
     editor.chmod(0o755)
     terminal = start(EDITOR=str(editor), VISUAL="")
     terminal.type("draft")
@@ -249,7 +249,7 @@ def test_ctrl_c_in_the_editor_ends_the_editor_only(start: Start, tmp_path: Path)
 
 def test_a_program_ended_while_the_editor_has_the_terminal_leaves_it_in_order(start: Start, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
-    editor.write_text("#!/bin/sh\necho editing\ncat\n")
+    editor.write_text("#!/bin/sh\necho editing\nexec cat\n")
     editor.chmod(0o755)
     terminal = start(EDITOR=str(editor), VISUAL="")
     terminal.press("ctrl+g")
