@@ -78,6 +78,17 @@ HINT_S = 4.0
 """Time for a remark that is to be read, not acted upon."""
 
 
+def _moved_words(name: str, value: str) -> str:
+    """What is said of a setting that a narrow status bar has no room for."""
+    match name:
+        case "title":
+            return f"This session is called {value} now."
+        case "effort":
+            return f"Effort: {value or 'as the model has it'}, from the next prompt on."
+        case _:
+            return f"Working folder: {short_path(value)}"
+
+
 class SessionView:
     """Holds what is known of the session and brings it to the app's widgets."""
 
@@ -221,11 +232,8 @@ class SessionView:
                 self._has_older = has_more
             case RewindOffered() | RewindPlanned():
                 self._offer_rewind(event)
-            case SettingMoved(name="title", value=title):
-                self._app.show_hint(f"This session is called {title} now.", lasting_s=HINT_S)
-            case SettingMoved(name="effort", value=effort):
-                words = f"Effort: {effort or 'as the model has it'}, from the next prompt on."
-                self._app.show_hint(words, lasting_s=HINT_S)
+            case SettingMoved(name="title" | "effort" | "cwd" as name, value=value):
+                self._app.show_hint(_moved_words(name, value), lasting_s=HINT_S)
             case RetryScheduled(delay_s=delay_s):
                 self._retry_due_s = self._clock() + delay_s
             case StreamSilent(silent_s=silent_s):

@@ -275,10 +275,20 @@ async def test_text_that_leaves_the_line_says_how_it_comes_back(tmp_path: Path) 
         assert s.prompt.text == "a thought"
 
 
-async def test_another_effort_is_told_however_narrow_the_status_bar(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("moved", "told"),
+    [
+        (SettingMoved("effort", "low"), "Effort: low"),
+        (SettingMoved("cwd", "/repo/engine/docs"), "Working folder: /repo/engine/docs"),
+    ],
+    ids=["effort", "cwd"],
+)
+async def test_another_setting_is_told_however_narrow_the_status_bar(
+    tmp_path: Path, moved: SettingMoved, told: str
+) -> None:
     async with session(tmp_path, size=(60, 15)) as s:
-        await s.emit(SettingMoved("effort", "low"))
-        await s.until(lambda: "Effort: low" in s.busy_words)
+        await s.emit(moved)
+        await s.until(lambda: told in s.busy_words)
 
 
 @pytest.mark.parametrize("rows", [15, 24, 40])
