@@ -26,7 +26,7 @@ from pyagent.tools.tool import ToolContext
 MAX_MENTIONS = 20
 """Files attached to one prompt; the Read tool is there for more."""
 
-_MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|([^\s"]+))', re.MULTILINE)
+_MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"(#L\d+(?:-L?\d+)?)?|([^\s"]\S*))', re.MULTILINE)
 _LINES = re.compile(r"#L(\d+)(?:-L?(\d+))?$")
 _SENTENCE_END = ".,;:!?)]}'\""
 
@@ -41,13 +41,13 @@ class Mention:
 
 
 def mentions_in(text: str) -> tuple[Mention, ...]:
-    """The `@path` words of a text, each once. A quoted one may hold blanks; `#L3`, `#L3-9` and `#L3-L9` name lines."""
+    """The `@path` words of a text, each once. A quoted one may hold blanks; `#L3`, `#L3-9` and `#L3-L9` name lines,
+    inside or behind the quotes, and `#L9-3` the same as `#L3-9`."""
     found: dict[Mention, None] = {}
     for match in _MENTION.finditer(text):
-        name = match[1] if match[1] is not None else match[2].rstrip(_SENTENCE_END)
+        name = f"{match[1]}{match[2] or ''}" if match[1] is not None else match[3].rstrip(_SENTENCE_END)
         lines = _LINES.search(name)
-        first = int(lines[1]) if lines else 0
-        last = max(first, int(lines[2] or lines[1])) if lines else 0
+        first, last = sorted((int(lines[1]), int(lines[2] or lines[1]))) if lines else (0, 0)
         path = name[: lines.start()] if lines else name
         if path and (not lines or first):
             found[Mention(path, first, last)] = None

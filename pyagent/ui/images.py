@@ -50,17 +50,18 @@ def dropped_words(text: str) -> list[str]:
     words: list[str] = []
     word: list[str] = []
     quote = ""
-    has_word = False
+    has_word = was_quoted = False
     chars = iter(text.strip())
     for char in chars:
         if quote:
             if char == quote:
-                quote = ""
+                quote, was_quoted = "", True
             elif char == "\\" and quote == '"':
                 word.append(next(chars, ""))
             else:
                 word.append(char)
-        elif char in "'\"" and not word:
+        elif char in "'\"" and (was_quoted or not word):
+            # Not in the midst of a plain word: that is an apostrophe of the name's.
             quote, has_word = char, True
         elif char == "\\":
             word.append(next(chars, ""))
@@ -68,7 +69,7 @@ def dropped_words(text: str) -> list[str]:
         elif char.isspace():
             if has_word:
                 words.append("".join(word))
-            word, has_word = [], False
+            word, has_word, was_quoted = [], False, False
         else:
             word.append(char)
             has_word = True

@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from pyagent.ui.vim_host import VimHost
 
 
+EDITABLE_CHARS = 20_000
+"""Longest text that is shown to be edited: each key lays it out anew, in some 50 ms for this much."""
+
+NEEDS_QUOTES = ".,;:!?)]}'"
+"""Behind an unquoted name these count as the sentence's."""
+
+
 def _no_candidates(query: str) -> Sequence[Candidate]:
     return ()
 
@@ -183,10 +190,12 @@ class Prompt(SignTextArea):
 
     def set_text(self, text: str) -> None:
         """Replace the text, undoably, and stand at its end. Control characters become visible: the text may come from a
-        history or session file, and the input line would hand them to the terminal."""
+        history or session file, and the input line would hand them to the terminal. A huge one becomes a chip."""
         if self._vim is not None:
             self._vim.leave_selection()
-        self.replace(inert(text), (0, 0), self.document.end)
+        shown = inert(text)
+        shown = shown if len(shown) <= EDITABLE_CHARS else self._pastes.chip(shown)
+        self.replace(shown, (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
     def begin_with(self, text: str, cuts: Sequence[str]) -> None:
@@ -320,7 +329,7 @@ class Prompt(SignTextArea):
         if column and self.document.get_line(row)[column - 1] == "\\" and self.selection.is_empty:
             self._replace_via_keyboard("\n", (row, column - 1), (row, column))
         elif self._burst.is_multiline:
-            self.action_newline()
+            self._break_pasted_line()
         elif self._burst.is_burst:
             self._held_enter = self.set_timer(BURST_SETTLE_S, self._settle_enter)
         else:
@@ -339,9 +348,14 @@ class Prompt(SignTextArea):
         self._release_enter()
         if self._burst.is_burst:
             self._burst.newline()
-            self.action_newline()
+            self._break_pasted_line()
         else:
             self._settle_enter()
+
+    def _break_pasted_line(self) -> None:
+        """A newline of a paste; before any text it is none, but Enter hit many times while the link was slow."""
+        if self.text:
+            self.action_newline()
 
     def _release_enter(self) -> None:
         if self._held_enter is not None:
@@ -526,7 +540,8 @@ class Prompt(SignTextArea):
         row = self.cursor_location[0]
         sign = "/" if context.kind is CompletionKind.COMMAND else "@"
         name = inert_row(chosen.inserted.removeprefix(sign))
-        quoted = f'"{name}"' if context.kind is CompletionKind.FILE and any(char.isspace() for char in name) else name
+        needs_quotes = any(char.isspace() for char in name) or name[-1:] in NEEDS_QUOTES
+        quoted = f'"{name}"' if context.kind is CompletionKind.FILE and needs_quotes and '"' not in name else name
         is_directory = context.kind is CompletionKind.FILE and name.endswith("/")
         text = f"{sign}{quoted}" + ("" if is_directory else " ")
         self._replace_via_keyboard(text, (row, context.start), (row, context.end))

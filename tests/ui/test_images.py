@@ -30,6 +30,8 @@ from tests.pictures import png
         ("file:///a/my%20shot.png\r\nfile:///a/c.png", ["/a/my shot.png", "/a/c.png"]),
         ("file://localhost/a/b.png", ["/a/b.png"]),
         ("file://elsewhere/a/b.png", ["file://elsewhere/a/b.png"]),
+        ("'/a/it'\\''s mine.png' '/a/b.png'", ["/a/it's mine.png", "/a/b.png"]),
+        ("/a/it's.png /a/b's.png", ["/a/it's.png", "/a/b's.png"]),
         ("'unfinished", []),
     ],
 )

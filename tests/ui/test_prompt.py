@@ -20,7 +20,7 @@ COMMANDS = [
     Candidate("context", "what fills the window"),
     Candidate("clear", "start over"),
 ]
-FILES = [Candidate("src/app.py"), Candidate("src/a b.txt"), Candidate("docs/")]
+FILES = [Candidate("src/app.py"), Candidate("src/a b.txt"), Candidate("docs/"), Candidate("docs/why?")]
 
 
 class Writing(Stage):
@@ -130,6 +130,32 @@ async def test_a_single_line_that_arrives_at_once_is_sent() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await burst(pilot, app, "hello\n")
         assert await sent(pilot, app) == ["hello"]
+
+
+async def test_enters_that_come_at_once_on_an_empty_line_leave_it_empty() -> None:
+    app = Writing()
+    async with app.run_test(size=SIZE) as pilot:
+        await burst(pilot, app, "\n" * 5)
+        assert app.prompt.text == ""
+        await burst(pilot, app, "\n\nfirst\nsecond")
+        assert (app.prompt.text, app.sent) == ("first\nsecond", [])
+
+
+async def test_an_earlier_prompt_of_a_megabyte_comes_back_as_a_chip_and_is_sent_whole() -> None:
+    app = Writing()
+    async with app.run_test(size=SIZE) as pilot:
+        app.prompt.set_text("x" * 1_000_000)
+        assert app.prompt.text == "[Pasted text #1]"
+        await pilot.press("enter", "up")
+        assert len(app.prompt.text) < 50
+        assert app.prompt.expanded_text == "x" * 1_000_000
+
+
+async def test_a_name_that_ends_like_a_sentence_is_quoted() -> None:
+    app = Writing()
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press(*"@why", "tab")
+        assert app.prompt.text == '@"docs/why?" '
 
 
 async def test_history_walks_back_and_keeps_the_draft() -> None:
