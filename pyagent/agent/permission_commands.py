@@ -75,10 +75,12 @@ class PermissionCommands:
         path = self._book.add_item(scope, f"permissions.{kind}", rule)
         self._apply(self._book.reload().settings)
         counts = rule in getattr(self._book.settings, f"{kind}_rules")
-        return f"{kind} {rule}: saved in {path}" + (
-            "."
-            if counts
-            else "; it counts once this folder is trusted (/permissions trust), or at once with 'user' behind the rule."
+        if counts:
+            return f"{kind} {rule}: saved in {path}."
+        # What it takes comes first: a page cuts a long remark at its end.
+        return (
+            f"{kind} {rule} counts once this folder is trusted (/permissions trust), or at once with 'user' behind the "
+            f"rule. Saved in {path}."
         )
 
     def _remove(self, kind: RuleKind, rule: str) -> str:
@@ -99,10 +101,10 @@ class PermissionCommands:
         if self._book.is_trusted:
             return "This folder is trusted already."
         try:
-            folder = self._book.trust_folder()
+            self._book.trust_folder()
         finally:
             self._apply(self._book.settings)
-        return f"{folder} is trusted: the rules of its own files count now, its other settings from the next start on."
+        return "This folder is trusted: its own rules count now, its other settings from the next start on."
 
     # ── trying out ──
 

@@ -40,7 +40,7 @@ class SettingsBook:
         self.loaded = load_settings(self._options, is_trusted=self.is_trusted)
         return self.loaded
 
-    def trust_folder(self) -> Path:
+    def trust_folder(self) -> None:
         """Have what the working folder's own files allow count, now and whenever pyagent is started there.
 
         Raises:
@@ -49,7 +49,6 @@ class SettingsBook:
         self.is_trusted = True
         self.reload()
         trust(self._options.cwd, self._options.home)
-        return self._options.cwd
 
     def file(self, scope: Scope) -> Path:
         """pyagent's own file for a scope."""

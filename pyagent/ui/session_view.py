@@ -253,7 +253,7 @@ class SessionView:
         if event.is_offline:
             lines.append(
                 "Offline model: answers come from a small built-in program, not from a language model. "
-                "Set ANTHROPIC_API_KEY or choose a /model for the real thing."
+                "For the real thing start with ANTHROPIC_API_KEY set, or ANTHROPIC_BASE_URL for a local server."
             )
         if event.context_files:
             lines.append(f"Memory: {', '.join(short_path(path) for path in event.context_files)}")
