@@ -424,12 +424,14 @@ async def test_an_interrupt_in_mid_answer_keeps_what_was_said() -> None:
 
 async def test_an_interrupt_while_tools_run_stops_them_all_and_answers_each() -> None:
     tool = FakeTool(before=lambda words: asyncio.Event().wait() if words != "quick" else None)
-    async with stage([response(call("a", "quick"), call("b"), call("c"), call("d"))], tool) as s:
+    calls = (call("a", "quick"), call("b"), call("c"), call("d"), call("e", "quick"))
+    async with stage([response(*calls)], tool) as s:
         s.conversation.send(SubmitPrompt("go"))
-        await s.until(lambda: tool.log.count("end quick") == 1 and "start d" in tool.log)
+        await s.until(lambda: tool.log.count("end quick") == 2 and "start d" in tool.log)
         s.conversation.send(Interrupt())
         await s.until_event(TurnFinished)
-        assert s.results() == {"a": "quick", "b": INTERRUPTED_TEXT, "c": INTERRUPTED_TEXT, "d": INTERRUPTED_TEXT}
+        stopped = dict.fromkeys("bcd", INTERRUPTED_TEXT)
+        assert s.results() == {"a": "quick", **stopped, "e": "quick"}, "what had ended keeps what it found"
 
 
 async def test_prompts_typed_during_a_turn_are_sent_afterwards_in_order_also_after_an_interrupt() -> None:

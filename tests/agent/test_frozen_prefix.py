@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,10 @@ def read_tokens(request: Recorded) -> int:
 
 def mark_count(request: Recorded) -> int:
     return str(request.body).count("'cache_control'")
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", str(folder), *words], check=True)
 
 
 @MODELS
@@ -98,9 +103,13 @@ async def test_the_system_text_is_still_read_from_the_cache_after_a_compaction(t
 async def test_the_first_request_after_a_resume_reads_the_cache(tmp_path: Path, model: str) -> None:
     server = DirectServer(ToolRounds([("Bash", {"command": "seq 1 900"})], rounds=4, think=True), binding="all")
     options = launch_options(tmp_path, "http://127.0.0.1:1", model=model)
+    git(options.cwd, "init", "-q", "-b", "main")
     async with running_agent(options, server) as agent:
         await agent.prompt("count")
     before = server.requests[-1]
+    # What the system text tells of the place is as of the session's start, whatever has become of it.
+    git(options.cwd, "checkout", "-q", "-b", "another")
+    (options.cwd / "new.txt").write_text("new")
     async with running_agent(replace(options, is_continued=True), server) as agent:
         await agent.prompt("go on")
     assert server.dropped == []
