@@ -17,6 +17,8 @@ import re
 import selectors
 import time
 from collections import deque
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from textual import events
@@ -175,9 +177,10 @@ class InputDriver(LinuxDriver):
         replies, is_told = ReplyFilter(), False
         if self._instant is not None:
             ahead, self._instant = self._ahead_of(self._instant), None
-            for at_s, text in ahead.all_input:
+            for at_s, came in groupby(ahead.all_input, itemgetter(0)):
+                text = "".join(text for _, text in came)
                 for piece in cut.feed(pastes.feed(text), time.monotonic()):
-                    parser = self._take(piece, parser, pastes, at_s)
+                    parser = self._take_pasted(*raw.feed(piece), parser, pastes, at_s)
             decoder.decode(ahead.pending)
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
@@ -216,11 +219,13 @@ class InputDriver(LinuxDriver):
                 for message in parser.tick():
                     self.process_message(message)
 
-    def _take_pasted(self, pasted: str, typed: str, parser: XTermParser, pastes: PasteFilter) -> XTermParser:
+    def _take_pasted(
+        self, pasted: str, typed: str, parser: XTermParser, pastes: PasteFilter, at_s: float | None = None
+    ) -> XTermParser:
         """Give on what was pasted without brackets, if anything was, and have the keys behind it parsed."""
         if pasted:
             self.process_message(events.Paste(pasted))
-        return self._take(typed, parser, pastes) if typed else parser
+        return self._take(typed, parser, pastes, at_s) if typed else parser
 
     def _time_out(self, parser: XTermParser) -> None:
         """Nothing follows what the parser has: it is a key."""

@@ -43,6 +43,15 @@ def test_a_long_paste_without_brackets_is_a_chip_at_once_and_sends_nothing(tmp_p
         terminal.wait_for("Ask, or /")
 
 
+def test_a_long_paste_without_brackets_right_at_the_start_is_no_long_wait(tmp_path: Path) -> None:
+    with Terminal.spawn(PYAGENT, home=tmp_path) as terminal:
+        terminal.wait_until(lambda it: it.modes.has_bracketed_paste)
+        terminal.send("word " * 6_000 + "end.")
+        terminal.wait_for("[Pasted text #1")
+        terminal.type(" more")
+        terminal.wait_for("more")
+
+
 def test_bytes_that_are_no_utf8_do_not_end_the_reading(tmp_path: Path) -> None:
     with Terminal.spawn(PYAGENT, home=tmp_path) as terminal:
         terminal.wait_for(is_idle)
