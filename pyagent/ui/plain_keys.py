@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import vi_insert_mode
+from prompt_toolkit.filters import emacs_insert_mode, has_selection, vi_insert_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.bindings.named_commands import get_by_name
 from prompt_toolkit.key_binding.vi_state import InputMode
 
 from pyagent.ui import commands
 from pyagent.ui.files import FileIndex
+from pyagent.ui.graphemes import next_boundary, previous_boundary
 from pyagent.ui.plain_input import NextModeKey, word_before_cursor
 
 MAX_FILE_MATCHES = 50
@@ -70,10 +72,41 @@ def prompt_keys(*, tells_deleted: bool) -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         event.app.exit(exception=NextModeKey(event.current_buffer.text))
 
+    _take_signs_whole(keys)
     if tells_deleted:
         for pressed, name in _DELETING:
             keys.add(*pressed)(_telling(get_by_name(name).handler))
     return keys
+
+
+def _take_signs_whole(keys: KeyBindings) -> None:
+    """Move and delete by what is seen as one character; the library's own keys go by code points."""
+    types = emacs_insert_mode | vi_insert_mode
+
+    def before(buffer: Buffer) -> int:
+        return buffer.cursor_position - previous_boundary(buffer.text, buffer.cursor_position)
+
+    def behind(buffer: Buffer) -> int:
+        return next_boundary(buffer.text, buffer.cursor_position) - buffer.cursor_position
+
+    @keys.add("left", filter=types)
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.cursor_left(before(event.current_buffer))
+
+    @keys.add("right", filter=types)
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.cursor_right(behind(event.current_buffer))
+
+    @keys.add("backspace", filter=types & ~has_selection)
+    def _(event: KeyPressEvent) -> None:
+        if before(event.current_buffer):
+            event.current_buffer.delete_before_cursor(before(event.current_buffer))
+        else:
+            event.app.output.bell()
+
+    @keys.add("delete", filter=types & ~has_selection)
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.delete(behind(event.current_buffer))
 
 
 def add_insert_remaps(keys: KeyBindings, remaps: Mapping[str, str]) -> None:

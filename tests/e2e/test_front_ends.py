@@ -145,3 +145,17 @@ def test_ctrl_c_stops_the_turn_and_twice_leaves(tmp_path: Path) -> None:
             terminal.press("ctrl+c")
             assert terminal.wait_for_exit() == 0
             terminal.assert_restored()
+
+
+@pytest.mark.parametrize("sign", ["👩‍👩‍👧", "🇩🇪", "e\u0301"], ids=ascii)
+def test_plain_modes_keys_take_what_is_seen_as_one_character(tmp_path: Path, sign: str) -> None:
+    with Terminal.spawn([*OFFLINE, "--plain"], home=tmp_path) as terminal:
+        terminal.wait_for(is_ready)
+        terminal.send(f"a{sign}")
+        terminal.press("left")
+        terminal.type("b")
+        terminal.press("right", "backspace")
+        terminal.type("c")
+        terminal.wait_for(lambda screen: screen.rstrip().endswith("> abc"))
+        terminal.press("left", "backspace")
+        terminal.wait_for(lambda screen: screen.rstrip().endswith("> ac"))
