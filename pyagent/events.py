@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
+from pyagent.choices import TerminalSettings
 from pyagent.log import Record
 from pyagent.messages import JsonObject
 from pyagent.pages import Page
-from pyagent.settings import TerminalSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # Read before the first paint: the events alone would take a tenth of the time to it.
+    from pyagent.choices import PermissionMode
     from pyagent.commands import Command
     from pyagent.events import EventSink
-    from pyagent.settings import PermissionMode
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,24 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+from pyagent.choices import MIN_WINDOW_TOKENS, PermissionMode, TerminalSettings
+
 CompactionStrategy: TypeAlias = Literal["client", "server"]
 COMPACTION_STRATEGIES: tuple[str, ...] = get_args(CompactionStrategy)
 CompactionPolicy: TypeAlias = Literal["window", "economy"]
 COMPACTION_POLICIES: tuple[str, ...] = get_args(CompactionPolicy)
 ApiClearing: TypeAlias = Literal["results", "uses"]
 API_CLEARINGS: tuple[str, ...] = get_args(ApiClearing)
-PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
-PERMISSION_MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
-
-
-def permission_mode_named(word: str) -> PermissionMode | None:
-    """The mode a word names, `manual` being another word for `default`; None if it names none."""
-    word = "default" if word == "manual" else word
-    return next((mode for mode in PERMISSION_MODES if mode == word), None)
-
-
-EFFORT_LEVELS = ("low", "medium", "high", "xhigh", "max", "off")
-"""How much a model may think; each model takes the nearest it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +78,6 @@ NOTIFICATION_CHANNELS = ("auto", "none", "bell", "osc9", "osc99", "osc777", "osc
 
 
 @dataclass(frozen=True, slots=True)
-class TerminalSettings:
-    """What a person may set about the terminal around the conversation."""
-
-    notification_channel: str = "auto"
-    notify_after_s: float = 30.0
-    """A reply that took longer is notified of also where the terminal does not tell whether it is looked at."""
-    has_title: bool = True
-    """Whether the window's title shows the session and its state."""
-    is_motion_reduced: bool = False
-    """Nothing moves or blinks."""
-    front_end: Literal["", "fullscreen", "plain"] = ""
-    """What opens on a terminal; empty for the full screen wherever it can be."""
-    has_screen_reader: bool = False
-    """Plain mode, worded for a screen reader."""
-    tells_cost: bool = False
-    """Whether plain mode says after each answer what it cost."""
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     model: str = ""
     fallback_models: tuple[str, ...] = ()
@@ -151,9 +122,6 @@ class Settings:
     terminal: TerminalSettings = field(default_factory=TerminalSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
 
-
-MIN_WINDOW_TOKENS = 8_000
-"""Smallest window a user may set: below it the system prompt and tools alone would fill the effective window."""
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 

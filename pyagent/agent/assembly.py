@@ -36,12 +36,13 @@ from pyagent.agent.trust import is_trusted
 from pyagent.agent.web import WebClient
 from pyagent.agent.wire.profile import RENDERER_VERSION, RequestProfile
 from pyagent.agent.wire.retry import CallWaits
+from pyagent.choices import PermissionMode
 from pyagent.events import EventSink, Notice, SessionOpened
 from pyagent.launch import LaunchOptions
 from pyagent.log import AssistantEntry, SessionStarted, SettingChanged
 from pyagent.messages import JsonObject
 from pyagent.record_lines import SCHEMA_VERSION
-from pyagent.settings import PermissionMode, Settings, with_value
+from pyagent.settings import Settings, with_value
 from pyagent.state import ConversationState
 from pyagent.tools.registry import default_tools, tool_definitions
 from pyagent.tools.tool import AnyTool

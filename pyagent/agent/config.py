@@ -24,11 +24,7 @@ from pyagent.agent.setting_schema import (
 from pyagent.agent.trust import HOW_TO_TRUST
 from pyagent.errors import UsageError
 from pyagent.launch import LaunchOptions
-from pyagent.settings import (
-    Settings,
-    environment_values,
-    with_value,
-)
+from pyagent.settings import Settings, environment_values, with_value
 
 MAX_SETTINGS_BYTES = 1_000_000
 """Nobody writes that much by hand: a larger file is something else under that name."""

@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 from pyagent.agent.journal import Clock
 from pyagent.agent.permissions import Decision, Deny, PermissionEngine
 from pyagent.agent.tool_runner import PermissionAnswer
+from pyagent.choices import PermissionMode
 from pyagent.events import PermissionQuestion
 from pyagent.messages import JsonObject
 from pyagent.pages import DenialRow
-from pyagent.settings import PermissionMode, Settings
+from pyagent.settings import Settings
 from pyagent.tools.tool import AnyTool, ToolContext
 
 MAX_DENIALS = 20

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from pyagent.agent.rules import EDIT_TOOLS, READ_TOOLS, Rule, path_spec_matches
-from pyagent.settings import PermissionMode
+from pyagent.choices import PermissionMode
 from pyagent.tools.protected import protected_reason
 
 

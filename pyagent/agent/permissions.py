@@ -25,9 +25,10 @@ from pyagent.agent.rules import (
     other_spec_matches,
     parse_rules,
 )
+from pyagent.choices import PermissionMode
 from pyagent.events import PermissionQuestion
 from pyagent.messages import JsonObject
-from pyagent.settings import PermissionMode, Settings
+from pyagent.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

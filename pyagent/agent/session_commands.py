@@ -14,11 +14,11 @@ from pyagent.agent.journal import Journal
 from pyagent.agent.pinning import Pinning
 from pyagent.agent.receipts import receipt_lines, rereads
 from pyagent.agent.spending_pages import compactions_page
+from pyagent.choices import EFFORT_LEVELS, PERMISSION_MODES, PermissionMode, permission_mode_named
 from pyagent.compaction.outcome import Declined
 from pyagent.errors import UsageError
 from pyagent.events import EventSink, Notice, Report, SettingMoved
 from pyagent.log import Boundary, SettingChanged
-from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES, PermissionMode, permission_mode_named
 
 _PART = re.compile(r"(upto|from)\s+(\d+)")
 

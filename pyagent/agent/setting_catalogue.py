@@ -10,14 +10,13 @@ from typing import Any
 
 from pyagent.agent.config import LoadedSettings
 from pyagent.agent.setting_schema import list_paths, scalar_paths
+from pyagent.choices import EFFORT_LEVELS, PERMISSION_MODES
 from pyagent.pages import SettingKind, SettingRow
 from pyagent.settings import (
     API_CLEARINGS,
     COMPACTION_POLICIES,
     COMPACTION_STRATEGIES,
-    EFFORT_LEVELS,
     NOTIFICATION_CHANNELS,
-    PERMISSION_MODES,
     Gates,
     Settings,
 )

@@ -9,17 +9,15 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from pyagent.agent.wire.catalogue import EFFORTS
+from pyagent.choices import MIN_WINDOW_TOKENS, PERMISSION_MODES, permission_mode_named
 from pyagent.errors import UsageError
 from pyagent.settings import (
     API_CLEARINGS,
     COMPACTION_POLICIES,
     COMPACTION_STRATEGIES,
-    MIN_WINDOW_TOKENS,
     NOTIFICATION_CHANNELS,
-    PERMISSION_MODES,
     Gates,
     Settings,
-    permission_mode_named,
     with_value,
 )
 

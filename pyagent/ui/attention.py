@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 
+from pyagent.choices import TerminalSettings
 from pyagent.events import Event, PermissionNeeded, QuestionAsked, TurnFailed, TurnFinished, TurnStarted
-from pyagent.settings import TerminalSettings
 from pyagent.ui.sequences import BELL, notification_sequence, through
 from pyagent.ui.status import Phase, SessionStatus
 from pyagent.ui.terminal_kind import multiplexer, notification_channel, takes_sequences

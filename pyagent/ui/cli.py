@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn, TextIO
 
 from pyagent import __version__
+from pyagent.choices import EFFORT_LEVELS, PERMISSION_MODES
 from pyagent.errors import PyagentError, UsageError
 from pyagent.launch import AgentHandle, AgentStarter, LaunchOptions
-from pyagent.settings import EFFORT_LEVELS, PERMISSION_MODES
 from pyagent.ui import flag_values
 from pyagent.ui.front_settings import front_end_settings
 

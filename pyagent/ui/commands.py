@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
-from pyagent.settings import EFFORT_LEVELS
+from pyagent.choices import EFFORT_LEVELS
 from pyagent.ui.input_kind import InputKind, input_kind
 
 Handler: TypeAlias = Literal["agent", "screen"]

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pyagent.choices import EFFORT_LEVELS, MIN_WINDOW_TOKENS, PERMISSION_MODES, PermissionMode, permission_mode_named
 from pyagent.errors import UsageError
 from pyagent.launch import LaunchOptions
-from pyagent.settings import EFFORT_LEVELS, MIN_WINDOW_TOKENS, PERMISSION_MODES, PermissionMode, permission_mode_named
 
 
 def launch_options(args: argparse.Namespace, environ: Mapping[str, str], *, is_headless: bool) -> LaunchOptions:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pyagent.choices import TerminalSettings
 from pyagent.launch import LaunchOptions
-from pyagent.settings import TerminalSettings
 
 _WORDS = (b'"tui"', b'"axScreenReader"')
 

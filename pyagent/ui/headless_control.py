@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from pyagent.choices import PERMISSION_MODES, permission_mode_named
 from pyagent.commands import NOBODY_ANSWERS, NOBODY_DECIDES, AnswerPermission, AnswerQuestion, Interrupt, RunCommand
 from pyagent.events import Event, GaugeMoved, PermissionNeeded, PermissionQuestion, QuestionAsked, Report
 from pyagent.launch import AgentHandle
 from pyagent.messages import JsonObject
-from pyagent.settings import PERMISSION_MODES, permission_mode_named
 from pyagent.ui.commands import by_name
 from pyagent.ui.headless_commands import HEADLESS_COMMANDS
 from pyagent.ui.stream_json import StreamWriter

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -203,6 +202,8 @@ def kept_image(data: bytes, home: Path) -> Path:
         if old.stat().st_mtime < oldest_s:
             old.unlink(missing_ok=True)
     suffix = media_type_of(data).rpartition("/")[2] or "png"
+    import hashlib  # Not needed before the first paint.
+
     path = folder / f"{hashlib.sha256(data).hexdigest()[:16]}.{suffix}"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

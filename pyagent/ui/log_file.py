@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -28,8 +29,8 @@ MIN_SECRET_CHARS = 8
 
 REDACTED = "[redacted]"
 
-_SECRET_NAME = re.compile(r"(^|_)(API_?KEY|TOKEN|SECRET|PASS(WD|WORD|PHRASE)?|PRIVATE_KEY|CREDENTIALS?)S?(_|$)", re.I)
-_SECRET_TEXT = re.compile(
+_SECRET_NAME = r"(?i)(^|_)(API_?KEY|TOKEN|SECRET|PASS(WD|WORD|PHRASE)?|PRIVATE_KEY|CREDENTIALS?)S?(_|$)"
+_SECRET_TEXT = (
     r"sk-[A-Za-z0-9_-]{16,}"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
     r"|(?<=x-api-key: )\S+"
@@ -50,8 +51,13 @@ class LogFile(io.TextIOWrapper):
         super().__init__(
             io.BufferedWriter(io.FileIO(fd, "a")), encoding="utf-8", errors="backslashreplace", line_buffering=True
         )
-        self._secrets = secret_values(environ)
+        self._environ = environ
         self.shrink()
+
+    @cached_property
+    def _secrets(self) -> tuple[str, ...]:
+        """Looked for when there is something to write: the screen does not wait for it."""
+        return secret_values(self._environ)
 
     def write(self, text: str) -> int:
         self.shrink()
@@ -70,7 +76,9 @@ class LogFile(io.TextIOWrapper):
 
 def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values of variables that are named like secrets, longest first."""
-    values = {value for name, value in environ.items() if len(value) >= MIN_SECRET_CHARS and _SECRET_NAME.search(name)}
+    values = {
+        value for name, value in environ.items() if len(value) >= MIN_SECRET_CHARS and re.search(_SECRET_NAME, name)
+    }
     return tuple(sorted(values, key=len, reverse=True))
 
 
@@ -78,7 +86,7 @@ def without_secrets(text: str, secrets: tuple[str, ...] = ()) -> str:
     """The text with these values, and whatever looks like a key, blacked out."""
     for secret in secrets:
         text = text.replace(secret, REDACTED)
-    return _SECRET_TEXT.sub(REDACTED, text)
+    return re.sub(_SECRET_TEXT, REDACTED, text)
 
 
 def open_log(path: Path, environ: Mapping[str, str]) -> LogFile | None:

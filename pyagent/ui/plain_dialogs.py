@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pyagent.choices import EFFORT_LEVELS
 from pyagent.commands import NOBODY_ANSWERS, NOBODY_DECIDES, AnswerPermission, AnswerQuestion, Command, Interrupt
 from pyagent.events import PermissionQuestion, Question, QuestionAsked, RewindOffered, RewindPlanned
 from pyagent.launch import LaunchOptions
-from pyagent.settings import EFFORT_LEVELS
 from pyagent.ui.choosing import OtherSessions, memory_items, mode_items, model_items
 from pyagent.ui.dialogs.picker import PickerItem
 from pyagent.ui.plain_input import LineReader

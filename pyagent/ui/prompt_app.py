@@ -10,7 +10,6 @@ from textual.app import App
 from textual.message import Message
 from textual.timer import Timer
 
-from pyagent.commands import VimModeMoved
 from pyagent.ui.busy import BusyLine
 from pyagent.ui.editor import edited_in_place, edited_text
 from pyagent.ui.prompt import Prompt
@@ -95,7 +94,7 @@ class PromptApp(App[int]):
         self.action_help()
 
     def on_prompt_vim_mode_moved(self, event: Prompt.VimModeMoved) -> None:
-        self._session.send(VimModeMoved(event.mode))
+        self._session.tell_vim_mode(event.mode)
 
     def on_prompt_editor_requested(self, event: Prompt.EditorRequested) -> None:
         with self.suspend():

@@ -45,8 +45,9 @@ async def _report(args: argparse.Namespace, environ: Mapping[str, str]) -> list[
     from pyagent.agent.session_store import read_session
     from pyagent.agent.setting_schema import with_settings_text
     from pyagent.agent.wire.catalogue import model_info
+    from pyagent.choices import MIN_WINDOW_TOKENS
     from pyagent.log import AssistantEntry
-    from pyagent.settings import MIN_WINDOW_TOKENS, Settings
+    from pyagent.settings import Settings
 
     path = await asyncio.to_thread(_session_path, args.session, environ)
     loaded = await asyncio.to_thread(read_session, path)

@@ -32,10 +32,13 @@ def run_screen(invocation: Invocation, starter: AgentStarter, instant: InstantPr
     with errors_to_log(options.log_path, options.environ):
         with streams_guarded(options.log_path, options.environ), terminal_marked(options.home, tty_fd) as mark:
             watchdog.mark = mark
+            # What is imported stays: looking for garbage in it meanwhile would take a tenth of the start.
+            gc.disable()
             from pyagent.ui.app import PyagentApp
 
             app = PyagentApp(invocation, starter, watchdog=watchdog, instant=instant)
             gc.freeze()
+            gc.enable()
             end_on_signals(watchdog)
             app.run(mouse=invocation.has_mouse)
             watchdog.has_screen = False

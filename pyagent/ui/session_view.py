@@ -15,7 +15,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyagent.commands import Command, Interrupt, LetRunOn, RunCommand, RunShell, Shutdown, SubmitPrompt, TakeBackQueued
+from pyagent.commands import (
+    Command,
+    Interrupt,
+    LetRunOn,
+    RunCommand,
+    RunShell,
+    Shutdown,
+    SubmitPrompt,
+    TakeBackQueued,
+    VimModeMoved,
+)
 from pyagent.events import (
     CommandFinished,
     ConversationClosed,
@@ -322,6 +332,10 @@ class SessionView:
         if self._has_older:
             self._has_older = False
             self.send(RunCommand("older"))
+
+    def tell_vim_mode(self, mode: str) -> None:
+        """Tell of the input line's mode in vim editing; empty when it is not edited so."""
+        self.send(VimModeMoved(mode))
 
     def interrupt(self) -> None:
         """Stop what runs."""

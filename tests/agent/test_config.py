@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from pyagent.agent.config import MAX_SETTINGS_BYTES, LoadedSettings, load_settings
+from pyagent.choices import TerminalSettings
 from pyagent.errors import UsageError
 from pyagent.launch import LaunchOptions
-from pyagent.settings import CompactionSettings, Gates, Settings, TerminalSettings
+from pyagent.settings import CompactionSettings, Gates, Settings
 
 
 class Place:

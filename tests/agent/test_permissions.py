@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from pyagent.agent.permissions import Allow, Ask, Decision, Deny, PermissionEngine
 from pyagent.agent.rules import exact_bash_rule, parse_rule, rule_problems
 from pyagent.agent.shell_grammar import parse_line
+from pyagent.choices import PermissionMode
 from pyagent.events import PermissionQuestion
 from pyagent.messages import JsonObject
-from pyagent.settings import PermissionMode, Settings
+from pyagent.settings import Settings
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pyagent.choices import TerminalSettings
 from pyagent.commands import Command, SubmitPrompt
 from pyagent.events import (
     ConversationClosed,
@@ -26,7 +27,6 @@ from pyagent.events import (
     TurnFinished,
     TurnStarted,
 )
-from pyagent.settings import TerminalSettings
 from pyagent.ui.cli import EXIT_INTERRUPTED, build_invocation, dispatch, parse_arguments
 from tests.ui.fake_agent import FakeAgent, opened
 from tests.ui.records import Recorder, answer, prompt, text

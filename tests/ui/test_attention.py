@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from pyagent.choices import TerminalSettings
 from pyagent.events import (
     Event,
     PermissionNeeded,
@@ -18,7 +19,6 @@ from pyagent.events import (
     TurnFinished,
     TurnStarted,
 )
-from pyagent.settings import TerminalSettings
 from pyagent.ui.attention import Attention, notification
 from pyagent.ui.status import SessionStatus, reduce_status
 from tests.ui.fake_agent import opened

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pyagent.settings import TerminalSettings
+from pyagent.choices import TerminalSettings
 from pyagent.ui.busy import SPINNER, BusyLine
 from pyagent.ui.prompt import Prompt
 from tests.e2e.pty_harness import Terminal

@@ -9,6 +9,7 @@ from typing import Literal
 
 import pytest
 
+from pyagent.choices import TerminalSettings
 from pyagent.commands import AnswerPermission, Command, RunCommand, SubmitPrompt
 from pyagent.errors import READING
 from pyagent.events import (
@@ -37,7 +38,6 @@ from pyagent.events import (
     TurnStarted,
 )
 from pyagent.log import Boundary
-from pyagent.settings import TerminalSettings
 from pyagent.ui.cli import FrontEnd, Invocation
 from pyagent.ui.plain import PlainSession
 from pyagent.ui.plain_input import NextModeKey
