@@ -95,6 +95,7 @@ def test_piped_prompts_are_refused_and_the_program_ends(first: Terminal, tmp_pat
         timeout=120,
     )
     assert done.returncode == 1
-    assert done.stdout.count("open for reading only") == 2
-    assert "--fork-session" in done.stdout
+    assert "open for reading only" in done.stdout
+    assert done.stderr.startswith("pyagent: This session is open for reading only")
+    assert "--fork-session" in done.stderr
     assert sessions(tmp_path) == before
