@@ -84,6 +84,7 @@ class ConversationBuilder:
         self._source = "sdk" if self._options.is_headless else "repl_main_thread"
         self._folders = SessionFolders(shared, journal)
         self._vim_mode = ""
+        self._git_places: dict[Path, JsonObject] = {}
         self._status_line = StatusLine(
             command=lambda: "" if shared.options.is_headless else shared.book.settings.status_line_command,
             facts=self._status_line_facts,
@@ -377,6 +378,13 @@ class ConversationBuilder:
         self._vim_mode = mode
         self._status_line.run_soon()
 
+    async def _git_place(self) -> JsonObject:
+        """Asked once for each folder: the status line runs after every answer, and a remote seldom moves."""
+        cwd = self._folders.cwd
+        if cwd not in self._git_places:
+            self._git_places[cwd] = await git_place(cwd)
+        return self._git_places[cwd]
+
     async def _status_line_facts(self) -> JsonObject:
         state, profile = self._journal.state, self._profiles.current
         facts = StatusLineFacts(
@@ -392,7 +400,7 @@ class ConversationBuilder:
             has_thinking=(profile.thinking or {}).get("type") not in (None, "disabled"),
             open_for_s=self._shared.open_for_s(),
             mode=self._gatekeeper.engine.mode,
-            git_place=await git_place(self._folders.cwd),
+            git_place=await self._git_place(),
             vim_mode=self._vim_mode,
         )
         return status_line_input(facts, state)

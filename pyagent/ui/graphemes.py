@@ -1,20 +1,14 @@
 """What a person sees as one character: where a cursor may stand, and what one Backspace removes.
 
-An accent, a skin tone or a joined family takes several code points; a flag takes two letters. Enough of Unicode's rules
-(UAX #29) for a line that is edited; scripts whose letters join by rule, such as Devanagari's conjuncts, stay apart.
+An accent, a skin tone or a joined family takes several code points; a flag takes two letters. The rules are Unicode's
+(UAX #29), as wcwidth has them.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from typing import TypeGuard
 
 _JOINER = "\u200d"
-_FIRST_PICTURE = "\u203c"
-"""No emoji that a joiner could bind to the one before it has a lower number."""
-
-_LOOK_BACK_CHARS = 64
-"""A flag depends on the flags before it; in a longer row of them it does not matter where the pairs begin."""
 
 
 def next_boundary(text: str, at: int) -> int:
@@ -42,19 +36,11 @@ def is_boundary(text: str, at: int) -> bool:
     """Whether one character ends and another begins here."""
     if not 0 < at < len(text):
         return True
-    before, after = text[at - 1], text[at]
-    if after < "\u0300":
-        return (before, after) != ("\r", "\n")
-    if _extends(after):
-        return before in "\r\n\t"
-    if before == _JOINER:
-        return after < _FIRST_PICTURE or after.isalnum()
-    if _is_flag_letter(before) and _is_flag_letter(after):
-        start = at
-        while start > max(0, at - _LOOK_BACK_CHARS) and _is_flag_letter(text[start - 1]):
-            start -= 1
-        return (at - start) % 2 == 0
-    return not (_is_jamo_before_vowel(before) and "\u1160" <= after <= "\u11ff")
+    if text[at] < "\u0300":
+        return (text[at - 1], text[at]) != ("\r", "\n")
+    from wcwidth import grapheme_boundary_before  # Not needed before the first paint.
+
+    return grapheme_boundary_before(text, at + 1) == at
 
 
 def graphemes(text: str) -> list[str]:
@@ -67,25 +53,9 @@ def graphemes(text: str) -> list[str]:
     return parts
 
 
-def _extends(char: str) -> bool:
-    """Whether it belongs to the character before it: accents, joiners, variation selectors, skin tones, tags."""
-    if char == _JOINER or "\U0001f3fb" <= char <= "\U0001f3ff" or "\U000e0020" <= char <= "\U000e007f":
-        return True
-    return char == "\u200c" or unicodedata.category(char) in ("Mn", "Me", "Mc")
-
-
 def is_joiner(char: str | None) -> TypeGuard[str]:
     """Whether it has no looks of its own and changes those of its neighbours: joiners, and the tags of some flags."""
     return char is not None and (char in ("\u200c", _JOINER) or "\U000e0020" <= char <= "\U000e007f")
-
-
-def _is_flag_letter(char: str) -> bool:
-    return "\U0001f1e6" <= char <= "\U0001f1ff"
-
-
-def _is_jamo_before_vowel(char: str) -> bool:
-    """Whether a Korean letter that is written below or behind goes with it."""
-    return "\u1100" <= char <= "\u11ff" or "\uac00" <= char <= "\ud7a3"
 
 
 def word_classes(text: str) -> str:

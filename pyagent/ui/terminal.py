@@ -36,9 +36,13 @@ RESET_SEQUENCE = (
 class Watchdog:
     """Ends the process by force, with the terminal reset, if an orderly end does not come in time."""
 
-    def __init__(self, tty_fd: int, *, modes: list[Any] | None = None) -> None:
-        """`modes` are the terminal's line modes from before the program, if they have been changed since."""
+    def __init__(
+        self, tty_fd: int, *, modes: list[Any] | None = None, leave: Callable[[int], object] = os._exit
+    ) -> None:
+        """`modes` are the terminal's line modes from before the program, if they have been changed since; `leave` ends
+        the process at once."""
         self._tty_fd = tty_fd
+        self._leave = leave
         self._timer: threading.Timer | None = None
         self.has_screen = True
         """Whether the screen may hold the terminal. Once it gave it back, a second reset would move the cursor."""
@@ -84,7 +88,7 @@ class Watchdog:
         """Reset the terminal and leave at once, whatever other threads were about to draw."""
         silence_others(self._tty_fd)
         self.reset_terminal()
-        os._exit(exit_code)
+        self._leave(exit_code)
 
     def reset_terminal(self) -> None:
         """Write the reset string and set the line modes found at the start. A terminal that is gone is no error."""

@@ -61,6 +61,19 @@ async def wait_for_gap(server: FakeMessagesServer, agent: LiveAgent, since: int,
     await agent.until(lambda: any(tokens * 4 > written for tokens in progress(agent, since)))
 
 
+async def wait_for_the_end_of_silence(agent: LiveAgent, since: int) -> None:
+    await agent.until(lambda: StreamSilent(0.0, IDLE_LIMIT_S) in agent.events[since:])
+
+
+async def wait_for_attempt(server: FakeMessagesServer, worker: Worker, attempt: int) -> None:
+    """Until the summary is asked for that time (from 1), and the server is silent in it."""
+    await server.wait_until(lambda: worker.counts["summary"] == attempt and server.stalled_count == 1)
+
+
+async def wait_for_progress(agent: LiveAgent, since: int, told: list[int]) -> None:
+    await agent.until(lambda: progress(agent, since) == told)
+
+
 def progress(agent: LiveAgent, since: int) -> list[int]:
     return [event.summary_tokens for event in agent.events[since:] if isinstance(event, CompactionProgress)]
 
@@ -87,7 +100,7 @@ def test_a_summary_that_takes_longer_than_any_limit_is_waited_for_while_it_comes
                     silent = await agent.next_of(StreamSilent, since=seen)
                     assert silent.limit_s == IDLE_LIMIT_S
                     server.release()
-                    await agent.until(lambda seen=seen: StreamSilent(0.0, IDLE_LIMIT_S) in agent.events[seen:])  # type: ignore[misc]  # bound early
+                    await wait_for_the_end_of_silence(agent, seen)
                 finished = await agent.next_of(CompactionFinished, since=since)
                 after = await agent.prompt("hello")
             server.assert_finished()
@@ -116,11 +129,9 @@ def test_a_summary_that_falls_silent_is_given_up_in_words_and_the_session_goes_o
                 since = len(agent.events)
                 agent.send(RunCommand("compact", "in short"))
                 for attempt in range(1, SUMMARY_ATTEMPTS + 1):
-                    await server.wait_until(
-                        lambda attempt=attempt: worker.counts["summary"] == attempt and server.stalled_count == 1  # type: ignore[misc]  # bound early
-                    )
+                    await wait_for_attempt(server, worker, attempt)
                     # Each attempt counts from nothing: what the one before had written is withdrawn.
-                    await agent.until(lambda attempt=attempt: progress(agent, since) == PROGRESS_OF_TWO * attempt)  # type: ignore[misc]  # bound early
+                    await wait_for_progress(agent, since, PROGRESS_OF_TWO * attempt)
                     move_time(IDLE_LIMIT_S, clock)
                 finished = await agent.next_of(CompactionFinished, since=since)
                 after = await agent.prompt("hello")

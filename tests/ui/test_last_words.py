@@ -35,9 +35,7 @@ def fill(fd: int) -> int:
     return filled_bytes
 
 
-def test_what_is_drawn_after_a_forced_end_does_not_switch_a_mode_on_again(
-    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_drawn_after_a_forced_end_does_not_switch_a_mode_on_again(terminal: tuple[int, int]) -> None:
     seen, written = terminal
     screen = os.dup(written)
     ended: list[int] = []
@@ -46,8 +44,7 @@ def test_what_is_drawn_after_a_forced_end_does_not_switch_a_mode_on_again(
         ended.append(exit_code)
         os.write(screen, MOUSE_ON)
 
-    monkeypatch.setattr(os, "_exit", draw_late)
-    Watchdog(written).end_now(143)
+    Watchdog(written, leave=draw_late).end_now(143)
     os.close(screen)
     os.write(written, b"end")
     received = b""
