@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import TypeGuard
 
 _JOINER = "\u200d"
+_STRETCH_CHARS = 64
+"""Looked at are the stretch that holds a place and the one before it: further back would cost a long row of emoji its
+square. An even number, so that a row of flags is paired alike from any of them."""
 
 
 def next_boundary(text: str, at: int) -> int:
@@ -40,7 +43,9 @@ def is_boundary(text: str, at: int) -> bool:
         return (text[at - 1], text[at]) != ("\r", "\n")
     from wcwidth import grapheme_boundary_before  # Not needed before the first paint.
 
-    return grapheme_boundary_before(text, at + 1) == at
+    start = max(0, (at // _STRETCH_CHARS - 1) * _STRETCH_CHARS)
+    stretch = text[start : at + 1]
+    return start + grapheme_boundary_before(stretch, len(stretch)) == at
 
 
 def graphemes(text: str) -> list[str]:

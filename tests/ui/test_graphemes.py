@@ -153,3 +153,8 @@ async def test_a_field_of_a_dialog_takes_a_sign_whole() -> None:
         assert (field.value, field.cursor_position) == (f"a{FAMILY}b", 1)
         await pilot.press("delete")
         assert field.value == "ab"
+
+
+@pytest.mark.parametrize("sign", SIGNS, ids=ascii)
+def test_a_long_row_of_one_sign_is_cut_into_that_sign_everywhere(sign: str) -> None:
+    assert graphemes(sign * 300) == [sign] * 300
