@@ -411,8 +411,10 @@ class SessionView:
                 self._pick("Model", model_items(), "model", self.status.model)
             case ("theme", ""):
                 self._pick_theme()
-            case ("btw", question) if question:
-                self._app.show_hint("Asked on the side; its answer comes by itself · Esc drops it", lasting_s=HINT_S)
+            case ("btw", question):
+                if question:
+                    words = "Asked on the side; its answer comes by itself · Esc drops it"
+                    self._app.show_hint(words, lasting_s=HINT_S)
                 self._asides += 1
                 self.send(RunCommand(name, argument))
             case ("mode", ""):

@@ -182,6 +182,11 @@ async def test_escape_drops_a_side_question_that_waits_for_its_answer(tmp_path: 
         await s.emit(CommandFinished("btw"))
         await s.pilot.press("escape")
         assert s.agent.sent(Interrupt) == [Interrupt()]
+        await s.type("/btw", "enter")
+        await s.emit(CommandFinished("btw"))
+        await s.type("/btw and this?", "enter")
+        await s.pilot.press("escape")
+        assert s.agent.sent(Interrupt) == [Interrupt()] * 2
 
 
 async def test_a_prompt_given_back_stands_above_the_draft(tmp_path: Path) -> None:
