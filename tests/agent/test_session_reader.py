@@ -167,9 +167,12 @@ async def test_a_fork_is_a_copy_that_goes_on_alone(tmp_path: Path) -> None:
         path = session_path(options)
         before = path.read_bytes()
         holder, fork_options = replace(options, is_continued=True), replace(options, resume=path.stem, is_forked=True)
-        async with running_agent(holder), running_agent(fork_options) as fork:
-            await fork.prompt("elsewhere")
-            opened = fork.all_of(SessionOpened)[0]
+        async with running_agent(holder) as first:
+            # Only once it has the session: the newest one, which it goes on with, is else the copy.
+            await first.until(lambda: bool(first.all_of(SessionOpened)))
+            async with running_agent(fork_options) as fork:
+                await fork.prompt("elsewhere")
+                opened = fork.all_of(SessionOpened)[0]
     assert path.read_bytes() == before
     copy = path.with_name(f"{opened.session_id}.jsonl")
     state = open_session(copy).state
